@@ -1,6 +1,7 @@
 """The paper in NumPy: one function per equation of Vaswani et al. 2017, "Attention Is All You Need".
 
-This is the course's trusted reference. Arrays keep float64; leading batch axes are allowed; masks are Boolean, **True = may attend**.
+This is the course's trusted reference. Arrays keep float64; leading batch axes are allowed; masks are Boolean, **True = may
+attend**.
 A row of a picture or matrix of attention is one query, a column one key.
 """
 

@@ -24,7 +24,7 @@ def influence_matrix(function: Callable[[NDArray], ArrayLike], x: ArrayLike) -> 
     Raises:
         ValueError: ``x`` is not a matrix.
 
-    Source: the course's own tool; the dependencies it shows are those of Vaswani et al. 2017, §3.2.3 and §4 (maximum path length).
+    Source: the course's own tool; the dependencies it shows are those of Vaswani et al. 2017, §3.2.3 and §4.
     """
     x = np.array(x, dtype=np.float64)
     if x.ndim != 2:

@@ -1,0 +1,216 @@
+"""The builder: what it refuses and where it says so, what it writes, and when a notebook counts as stale."""
+
+import json
+
+import pytest
+
+from transformer_lite import course
+from transformer_lite.course import building
+
+
+def messages_of(path):
+    with pytest.raises(course.BuildError) as caught:
+        building.read(path)
+    return caught.value.messages
+
+
+def line_of(path, text):
+    return next(number for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), 1) if text in line)
+
+
+def replace(path, old, new):
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
+
+
+def code(notebook, position):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"][position]
+
+
+def test_each_language_gets_its_own_text_and_the_same_code(source):
+    chapter = building.read(source)
+    ja, en = building.blank(chapter, "ja"), building.blank(chapter, "en")
+    assert [cell.source for cell in ja.cells if cell.cell_type == "markdown"] == ["# 小さな章", "足し算です。", "練習です。"]
+    assert [cell.source for cell in en.cells if cell.cell_type == "markdown"] == ["# A small chapter", "An addition.", "An exercise."]
+    assert 'lab.start("ja")' in code(ja, 0).source and 'lab.start("en")' in code(en, 0).source
+    assert all("lang" not in cell.metadata for cell in [*ja.cells, *en.cells])
+    assert code(ja, 0).metadata == {"jupyter": {"source_hidden": True}} and code(en, 1).metadata == {"tags": ["nbval-check-output"]}
+    assert ja.metadata["transformer_lite"] == {
+        "chapter": "small-chapter", "number": 3, "minutes": 5, "lang": "ja", "title": {"ja": "小さな章", "en": "A small chapter"}}
+    assert ja.metadata["kernelspec"]["name"] == "python3" and ja.metadata["language_info"] == {"name": "python"}
+
+
+def test_language_comments_lose_their_prefix_and_strings_keep_theirs(source):
+    chapter = building.read(source)
+    assert code(building.blank(chapter, "ja"), 1).source == 'text = "# ja: this is a string"  # 文字列\n# 日本語の注\nprint(1 + 1)'
+    assert code(building.blank(chapter, "en"), 1).source == 'text = "# ja: this is a string"  # a string\n# an English note\nprint(1 + 1)'
+    assert "# en: stays" in code(building.blank(chapter, "ja"), 2).source
+
+
+def test_blank_has_an_ellipsis_where_solved_has_the_solution(source):
+    chapter = building.read(source)
+    assert code(building.blank(chapter, "en"), 2).source.splitlines()[2:] == [
+        '    """x (..., n) -> (..., n)  # en: stays"""', "    ...", "lab.check()"]
+    solution = code(course.solved(source, "en"), 2).source
+    assert "    # subtract the maximum\n    z = np.exp" in solution and "SOLUTION" not in solution and "ja:" not in solution
+    assert [cell.id for cell in building.blank(chapter, "en").cells] == [cell.id for cell in course.solved(chapter, "en").cells]
+
+
+def test_ids_come_from_content(source):
+    before = building.blank(building.read(source), "ja")
+    assert before.cells[-1].id == "ex-softmax"
+    replace(source, '+++ {"lang": "ja"}\n\n足し算です。', '+++ {"lang": "ja"}\n\n前に入れた文。\n\n+++ {"lang": "en"}\n\nPut in before.\n\n'
+            '```{code-cell} ipython3\nprint(0)\n```\n\n+++ {"lang": "ja"}\n\n足し算です。')
+    after = {cell.source: cell.id for cell in building.blank(building.read(source), "ja").cells}
+    assert len(after) == len(before.cells) + 2
+    assert all(after[cell.source] == cell.id for cell in before.cells)
+
+
+def test_equal_cells_get_different_ids(source):
+    source.write_text(source.read_text("utf-8") + "\n```{code-cell} ipython3\nprint(7)\n```\n" * 3, "utf-8")
+    ids = [cell.id for cell in building.blank(building.read(source), "ja").cells]
+    assert len(set(ids)) == len(ids) and ids[-1] == ids[-3] + "-3"
+
+
+def test_text_without_a_language_is_refused_with_its_line(source):
+    replace(source, '+++ {"lang": "ja"}\n\n足し算です。\n\n+++ {"lang": "en"}\n\nAn addition.', "足し算です。")
+    (said,) = messages_of(source)
+    assert said.startswith(f"notebooks/source/03_small_chapter.md:{line_of(source, '足し算です。')}: ")
+    assert '{"lang": "ja"}' in said
+
+
+def test_one_sided_text_is_refused_with_its_line(source):
+    replace(source, '+++ {"lang": "en"}\n\nAn addition.\n', "")
+    (said,) = messages_of(source)
+    assert f":{line_of(source, '足し算です。')}: " in said
+
+
+def test_one_sided_comment_is_refused_with_its_line(source):
+    replace(source, "# en: an English note\n", "")
+    (said,) = messages_of(source)
+    assert f":{line_of(source, 'this is a string')}: " in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("    ### END SOLUTION\n", "", "### BEGIN SOLUTION"),
+        ("    ### BEGIN SOLUTION\n", "", "### END SOLUTION"),
+        ("np.exp(x", "helper(x", "@lab.exercise"),
+        ("print(1 + 1)", "print(1 +", "print(1 +"),
+        ('lab.start("ja")', "pass", "---"),
+        ("minutes: 5", "minutes: soon", "transformer_lite:"),
+        ('"A small chapter"}', '""}', "transformer_lite:"),
+        ("number: 3", "number: 4", "transformer_lite:"),
+        ("print(1 + 1)", "### BEGIN SOLUTION\nprint(1)\n### END SOLUTION", "### BEGIN SOLUTION"),
+    ],
+)
+def test_other_mistakes_are_refused_with_their_line(source, old, new, where):
+    replace(source, old, new)
+    (said,) = messages_of(source)
+    assert f"03_small_chapter.md:{line_of(source, where)}: " in said
+
+
+def test_everything_wrong_in_all_sources_is_said_at_once(notebooks, source):
+    replace(source, "+++ {\"lang\": \"en\"}\n\nAn exercise.\n", "")
+    (source.parent / "04_other.md").write_text("no header\n", "utf-8")
+    said = course.stale(notebooks)
+    assert len(said) == 2 and "03_small_chapter.md:" in said[0] and "04_other.md:" in said[1]
+
+
+def test_a_byte_order_mark_changes_nothing(source):
+    before = building.blank(building.read(source), "ja")
+    source.write_text("\ufeff" + source.read_text("utf-8"), "utf-8")
+    assert building.blank(building.read(source), "ja").cells == before.cells
+
+
+def test_a_built_course_is_not_stale_and_the_second_build_changes_nothing(notebooks):
+    assert len(course.stale(notebooks)) == 2  # both notebooks are missing
+    built = course.build(notebooks=notebooks)
+    assert sorted(path.relative_to(notebooks).as_posix() for path in built) == [
+        "en/03_small_chapter.ipynb", "ja/03_small_chapter.ipynb"]
+    assert course.stale(notebooks) == []
+    assert course.build(notebooks=notebooks) == []
+    stored = json.loads((notebooks / "ja/03_small_chapter.ipynb").read_text("utf-8"))
+    outputs = [cell["outputs"] for cell in stored["cells"] if cell["cell_type"] == "code"]
+    assert outputs[1][0]["text"] == ["2\n"] and "widgets" not in stored["metadata"]
+
+
+def test_stale_sees_sources_ids_and_metadata_but_not_outputs(notebooks, source):
+    course.build(notebooks=notebooks, execute=False)
+    path = notebooks / "en/03_small_chapter.ipynb"
+    built = path.read_text("utf-8")
+
+    def with_change(change):
+        notebook = json.loads(built)
+        change(notebook)
+        path.write_text(json.dumps(notebook), "utf-8")
+        return course.stale(notebooks)
+
+    stdout = {"name": "stdout", "output_type": "stream", "text": ["9"]}
+    assert with_change(lambda notebook: notebook["cells"][1]["outputs"].append(stdout)) == []
+    assert len(with_change(lambda notebook: notebook["cells"][0].update(source=["# Another"]))) == 1
+    assert len(with_change(lambda notebook: notebook["cells"][0].update(id="abc"))) == 1
+    assert len(with_change(lambda notebook: notebook["cells"][0]["metadata"].update(tags=["x"]))) == 1
+    assert len(with_change(lambda notebook: notebook["metadata"]["transformer_lite"].update(minutes=9))) == 1
+    assert len(with_change(lambda notebook: notebook["cells"].pop())) == 1
+    view = {"output_type": "display_data", "data": {building.WIDGET: {"model_id": "1"}}, "metadata": {}}
+    assert len(with_change(lambda notebook: notebook["cells"][1]["outputs"].append(view))) == 1
+    path.write_text("not json", "utf-8")
+    assert len(course.stale(notebooks)) == 1
+    path.write_text(built, "utf-8")
+    replace(source, "An addition.", "A sum.")
+    assert [problem.split(":")[0] for problem in course.stale(notebooks)] == ["notebooks/en/03_small_chapter.ipynb"]
+
+
+def test_a_notebook_without_a_source_and_a_course_without_chapters_are_problems(notebooks, source):
+    course.build(notebooks=notebooks, execute=False)
+    (notebooks / "ja/99_left_over.ipynb").write_text("{}", "utf-8")
+    assert len(course.stale(notebooks)) == 1
+    source.unlink()
+    assert course.stale(notebooks) != []
+
+
+def test_a_build_without_running_keeps_the_outputs_of_unchanged_cells(notebooks, source):
+    course.build(notebooks=notebooks)
+    replace(source, "An addition.", "A sum.")
+    replace(source, "lab.check()", "lab.check( )")
+    changed = course.build(notebooks=notebooks, execute=False)
+    assert len(changed) == 2
+    cells = [cell for cell in json.loads(changed[0].read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert cells[1]["outputs"] and cells[1]["execution_count"] == 2
+    assert cells[2]["execution_count"] is None
+
+
+def test_a_cell_that_raises_stops_the_build_with_its_line_and_writes_nothing(notebooks, source):
+    replace(source, "print(1 + 1)", "print(1 / 0)")
+    with pytest.raises(course.BuildError) as caught:
+        course.build(notebooks=notebooks)
+    assert f":{line_of(source, 'this is a string')}: " in str(caught.value) and "ZeroDivisionError" in str(caught.value)
+    assert not (notebooks / "ja").exists()
+
+
+def test_building_a_chapter_by_any_of_its_names(notebooks):
+    for name in ("small-chapter", "3", 3, "03", "03_small_chapter.md"):
+        course.build([name], execute=False, notebooks=notebooks)
+    with pytest.raises(course.UnknownChapter) as caught:
+        course.build(["smal-chapter"], execute=False, notebooks=notebooks)
+    assert caught.value.nearest == ["small-chapter"] and "small-chapter" in str(caught.value)
+
+
+def test_chapters_are_listed_from_the_built_notebooks_alone(notebooks, source):
+    course.build(notebooks=notebooks, execute=False)
+    source.unlink()
+    (found,) = course.chapters(notebooks)
+    assert (found.number, found.id, found.title("en"), found.minutes, found.file) == (
+        3, "small-chapter", "A small chapter", 5, "03_small_chapter")
+    assert course.chapter("ja/03_small_chapter.ipynb", (found,)) is found
+    (notebooks / "ja/04_bad.ipynb").write_text("{", "utf-8")
+    with pytest.raises(course.CourseError, match="04_bad"):
+        course.chapters(notebooks)
+
+
+def test_solved_notebooks_are_written_for_every_chapter(notebooks, tmp_path):
+    (path,) = building.write_solved(tmp_path, "en", notebooks=notebooks)
+    assert "z.sum" in path.read_text("utf-8") and path.name == "03_small_chapter.ipynb"

@@ -1,0 +1,567 @@
+"""Builds the notebooks that learners open from the sources that people edit: one text, two languages, blank or solved."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import hashlib
+import importlib
+import io
+import json
+import os
+import re
+import symtable
+import tempfile
+import tokenize
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformer_lite import content
+from transformer_lite.course.files import replace
+from transformer_lite.course.listing import Chapter, CourseError, UnknownChapter, chapter
+from transformer_lite.language import LANGUAGES, Text, message
+
+LARGEST = 1_000_000  # bytes of a built notebook: what a learner downloads and a reviewer can still look at
+TIMEOUT = 120  # seconds that one cell may take
+WIDGET = "application/vnd.jupyter.widget-view+json"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+SETUP = re.compile(r"""\blab\.start\((["'])ja\1\)""")
+IN_ONE_LANGUAGE = re.compile(r"#\s*(ja|en):\s?")
+
+
+class BuildError(CourseError):
+    """A chapter cannot be built. ``messages`` holds everything that was found, each as ``file:line: message``."""
+
+    def __init__(self, messages: Iterable[str]):
+        self.messages = list(messages)
+        super().__init__("\n".join(self.messages))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a source; ``line`` is the source's line that holds the first line of its text."""
+
+    kind: str
+    text: str
+    metadata: dict[str, Any]
+    line: int
+    exercise: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One chapter as it is written: both languages, with the solutions."""
+
+    path: Path
+    chapter: Chapter
+    cells: tuple[Cell, ...]
+
+
+@dataclass
+class _Problems:
+    """Collects what is wrong in one source, so that its author sees everything at once."""
+
+    path: Path
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, line: int, key: str, **parameters: object) -> None:
+        self.messages.append(f"{_shown(self.path)}:{line}: {message(f'course.build.{key}', **parameters)}")
+
+    def raise_if_any(self) -> None:
+        if self.messages:
+            raise BuildError(self.messages)
+
+
+def _shown(path: Path) -> str:
+    """``path`` as a person in the course's folder would type it."""
+    for folder in path.resolve().parents:
+        if (folder / "notebooks").is_dir() and "notebooks" in path.resolve().parts:
+            return path.resolve().relative_to(folder).as_posix()
+    return path.as_posix()
+
+
+def _tool(name: str) -> Any:
+    """A library that only builds need, so that learners do not have to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as trouble:
+        raise CourseError(message("course.build.no_tools", name=name.partition(".")[0])) from trouble
+
+
+# --- reading a source ---------------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> Source:
+    """Read and check one source. Everything that is wrong is raised at once, as `BuildError`."""
+    problems = _Problems(path)
+    try:
+        text = path.read_text("utf-8-sig")  # a byte order mark would turn the header into a text cell
+    except UnicodeDecodeError as trouble:
+        raise BuildError([f"{_shown(path)}:1: {message('course.build.not_utf8', reason=trouble)}"]) from trouble
+    lines = text.splitlines()
+    try:
+        notebook = _tool("jupytext.myst").myst_to_notebook(text, add_source_map=True)
+    except Exception as trouble:  # the reader raises whatever YAML and Markdown parsers raise
+        if isinstance(trouble, CourseError):
+            raise
+        problems.add(1, "unreadable", reason=" ".join(str(trouble).split()))
+        raise BuildError(problems.messages) from trouble
+    about = _header(path, lines, notebook.metadata.get("transformer_lite"), problems)
+    cells = []
+    for raw, start in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
+        line = _first_line(lines, raw.source, start)
+        cells.append(Cell(raw.cell_type, raw.source, json.loads(json.dumps(raw.metadata)), line, _exercise(raw)))
+    _check_languages(cells, problems)
+    _check_code(cells, problems)
+    problems.raise_if_any()
+    return Source(path, about, tuple(cells))
+
+
+def _header(path: Path, lines: list[str], about: Any, problems: _Problems) -> Chapter:
+    line = next((number for number, text in enumerate(lines, 1) if text.startswith("transformer_lite:")), 1)
+    try:
+        title, number, minutes, identity = about["title"], about["number"], about["minutes"], about["id"]
+        right = set(title) == set(LANGUAGES) and all(isinstance(text, str) and text.strip() for text in title.values())
+        right = right and type(number) is int and type(minutes) is int and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", identity)
+    except (KeyError, TypeError):
+        right = False
+    if not right:
+        problems.add(line, "header")
+        problems.raise_if_any()
+    if path.stem.partition("_")[0] != f"{number:02d}":
+        problems.add(line, "number", file=path.name, number=f"{number:02d}")
+    return Chapter(number, identity, Text(**title), minutes, path.stem)
+
+
+def _first_line(lines: list[str], text: str, start: int) -> int:
+    """The line (from 1) where a cell's text stands; the reader only knows the marker above it."""
+    wanted = text.splitlines()
+    for index in range(max(start - 1, 0), len(lines)):
+        if wanted and lines[index : index + len(wanted)] == wanted:
+            return index + 1
+    return max(start, 1)
+
+
+def _exercise(cell: Any) -> str | None:
+    """The id in ``@lab.exercise("id")``, if the cell defines an exercise."""
+    if cell.cell_type != "code":
+        return None
+    found = re.findall(r"""^@lab\.exercise\((["'])([\w-]+)\1""", cell.source, re.MULTILINE)
+    return found[0][1] if found else None
+
+
+def _check_languages(cells: list[Cell], problems: _Problems) -> None:
+    """Every text cell says its language, and between two code cells both languages have as many."""
+    group: list[Cell] = []
+    for cell in [*cells, None]:
+        if cell is not None and cell.kind != "code":
+            if cell.kind != "markdown":
+                problems.add(cell.line, "cell_kind", kind=cell.kind)
+            elif cell.metadata.get("lang") not in LANGUAGES:
+                problems.add(cell.line, "no_lang")
+            else:
+                group.append(cell)
+            continue
+        count = {lang: sum(text.metadata["lang"] == lang for text in group) for lang in LANGUAGES}
+        if count["ja"] != count["en"]:
+            problems.add(group[0].line, "one_sided", **count)
+        group = []
+
+
+def _check_code(cells: list[Cell], problems: _Problems) -> None:
+    code = [cell for cell in cells if cell.kind == "code"]
+    if not any(SETUP.search(cell.text) for cell in code):
+        problems.add(1, "no_start")
+    seen: set[str] = set()
+    known = set(dir(builtins))
+    for cell in code:
+        try:
+            tree = ast.parse(cell.text)
+            regions, comments = _regions(cell.text), _language_comments(cell.text)
+        except (SyntaxError, tokenize.TokenError) as trouble:
+            problems.add(cell.line + (getattr(trouble, "lineno", None) or 1) - 1, "not_python", reason=trouble.args[0])
+            continue
+        except _Unbalanced as trouble:
+            problems.add(cell.line + trouble.row - 1, "unbalanced")
+            continue
+        count = {lang: sum(part[0] == lang for parts in comments.values() for part in parts) for lang in LANGUAGES}
+        if count["ja"] != count["en"]:
+            problems.add(cell.line + min(comments)[0] - 1, "one_sided_comment", **count)
+        if cell.exercise:
+            if cell.exercise in seen:
+                problems.add(cell.line, "exercise_twice", exercise=cell.exercise)
+            seen.add(cell.exercise)
+            if len(regions) != 1:
+                problems.add(cell.line, "no_solution", exercise=cell.exercise)
+            for name in sorted(_free_names(cell.text) - known):
+                problems.add(cell.line, "free_name", exercise=cell.exercise, name=name)
+        elif regions:
+            problems.add(cell.line + regions[0][0] - 1, "solution_without_exercise")
+        known |= _public_names(tree)
+
+
+def _public_names(tree: ast.Module) -> set[str]:
+    """Names that a later exercise may use: what a cell imports or defines, but not its data."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+    return {name for name in names if not name.startswith("_")}
+
+
+def _free_names(code: str) -> set[str]:
+    """Global names that the functions of an exercise cell use and the cell does not define."""
+    top = symtable.symtable(code, "exercise", "exec")
+    own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    names: set[str] = set()
+    pending = list(top.get_children())
+    while pending:
+        table = pending.pop()
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+        pending += table.get_children()
+    return names - own
+
+
+# --- one language, blank or solved --------------------------------------------------------------------------------------
+
+
+class _Unbalanced(Exception):
+    """A solution's marker without its partner, in ``row`` (from 1) of the cell."""
+
+    def __init__(self, row: int):
+        self.row = row
+        super().__init__(row)
+
+
+def _comments(code: str) -> Iterator[tokenize.TokenInfo]:
+    """The comments of ``code``. Only a tokenizer tells them from strings and docstrings that look the same."""
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            yield token
+
+
+def _regions(code: str) -> list[tuple[int, int]]:
+    """Rows (from 1) of the markers of each solution in ``code``."""
+    regions: list[tuple[int, int]] = []
+    begun = None
+    for token in _comments(code):
+        marker, row = token.string.strip(), token.start[0]
+        if marker not in (BEGIN, END):
+            continue
+        if (marker == BEGIN) != (begun is None):
+            raise _Unbalanced(row)
+        if begun is None:
+            begun = row
+        else:
+            regions.append((begun, row))
+            begun = None
+    if begun is not None:
+        raise _Unbalanced(begun)
+    return regions
+
+
+def without_solution(code: str) -> str:
+    """``code`` with every solution replaced by ``...`` at the same indentation."""
+    lines = code.splitlines()
+    for first, last in reversed(_regions(code)):
+        indentation = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+        lines[first - 1 : last] = [indentation + "..."]
+    return "\n".join(lines)
+
+
+def without_markers(code: str) -> str:
+    """``code`` with its solutions, but without the comments that mark them."""
+    lines = code.splitlines()
+    for first, last in reversed(_regions(code)):
+        del lines[last - 1], lines[first - 1]
+    return "\n".join(lines)
+
+
+def _language_comments(code: str) -> dict[tuple[int, int], list[tuple[str, str]]]:
+    """Position of each comment that is for one language -> its parts ``(lang, text)``; ``# ja: 犬  # en: dog`` has two."""
+    found = {}
+    for token in _comments(code):
+        if IN_ONE_LANGUAGE.match(token.string):
+            pieces = IN_ONE_LANGUAGE.split(token.string)[1:]
+            found[token.start] = [(lang, text.strip()) for lang, text in zip(pieces[::2], pieces[1::2], strict=True)]
+    return found
+
+
+def in_language(code: str, lang: str) -> str:
+    """``code`` with the comments of ``lang`` (without their prefix) and none of the other language's."""
+    lines = code.splitlines()
+    for (row, column), parts in sorted(_language_comments(code).items(), reverse=True):
+        before = lines[row - 1][:column]
+        kept = " ".join(text for part, text in parts if part == lang)
+        if kept:
+            lines[row - 1] = f"{before}# {kept}"
+        elif before.strip():
+            lines[row - 1] = before.rstrip()
+        else:
+            del lines[row - 1]
+    return "\n".join(lines)
+
+
+def _render(source: Source, lang: str, solution: bool) -> Any:
+    nbformat = _tool("nbformat")
+    used: dict[str, int] = {}
+    cells = []
+    for cell in source.cells:
+        metadata = {key: value for key, value in cell.metadata.items() if key != "lang"}
+        if cell.kind == "markdown":
+            if cell.metadata["lang"] != lang:
+                continue
+            cells.append(nbformat.v4.new_markdown_cell(cell.text, id=_identity(cell, cell.text, used), metadata=metadata))
+            continue
+        blank = SETUP.sub(f'lab.start("{lang}")', in_language(without_solution(cell.text), lang))
+        text = in_language(without_markers(cell.text), lang) if solution and cell.exercise else blank
+        cells.append(nbformat.v4.new_code_cell(text, id=_identity(cell, blank, used), metadata=metadata))
+    about = source.chapter
+    ours = {"chapter": about.id, "lang": lang, "minutes": about.minutes, "number": about.number,
+            "title": {"en": about.title.en, "ja": about.title.ja}}
+    metadata = {"kernelspec": dict(KERNEL), "language_info": {"name": "python"}, "transformer_lite": ours}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    return notebook
+
+
+def _identity(cell: Cell, text: str, used: dict[str, int]) -> str:
+    """An id from what the cell says, so that a cell put in before it changes nothing."""
+    name = f"ex-{cell.exercise}" if cell.exercise else hashlib.sha256(f"{cell.kind}\n{text}".encode()).hexdigest()[:12]
+    used[name] = used.get(name, 0) + 1
+    return name if used[name] == 1 else f"{name}-{used[name]}"
+
+
+def blank(source: Source, lang: str) -> Any:
+    """The notebook that a learner gets: exercises hold ``...``. Not executed."""
+    return _render(source, lang, solution=False)
+
+
+def solved(source: Source | Path, lang: str) -> Any:
+    """The same notebook with the solutions in, for tests; it has the cell ids of the blank one. Not executed."""
+    return _render(source if isinstance(source, Source) else read(source), lang, solution=True)
+
+
+# --- running, writing, comparing ----------------------------------------------------------------------------------------
+
+
+def _folder(notebooks: Path | None) -> Path:
+    """The folder that holds ``source/``, ``ja/`` and ``en/``."""
+    if notebooks is not None:
+        return notebooks
+    source = content.source_dir()
+    if source is None:
+        raise CourseError(message("course.build.no_sources"))
+    return source.parent
+
+
+def _sources(notebooks: Path, names: Iterable[str | int] | None = None) -> list[Source]:
+    """The sources of the named chapters (all by default), read and checked; what is wrong in any is raised at once."""
+    found, messages = [], []
+    for path in sorted((notebooks / "source").glob("*.md")):
+        try:
+            found.append(read(path))
+        except BuildError as trouble:
+            messages += trouble.messages
+    for attribute in ("id", "number"):
+        values = [getattr(source.chapter, attribute) for source in found]
+        for source in found:
+            value = getattr(source.chapter, attribute)
+            if values.count(value) > 1:
+                messages.append(f"{_shown(source.path)}:1: {message('course.build.chapter_twice', value=value)}")
+    if messages:
+        raise BuildError(messages)
+    if not found:
+        raise BuildError([message("course.build.nothing", folder=_shown(notebooks / "source"))])
+    if names is None:
+        return found
+    listed = tuple(source.chapter for source in found)
+    wanted = {chapter(name, listed).file for name in names}
+    return [source for source in found if source.chapter.file in wanted]
+
+
+@contextmanager
+def _quiet_surroundings() -> Iterator[tuple[str, dict[str, str]]]:
+    """A working folder and environment in which a chapter draws static pictures and leaves no trace in anyone's journal."""
+    with tempfile.TemporaryDirectory(prefix="transformer_lite_build_") as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        yield str(work), {**os.environ, "TRANSFORMER_LITE_STATIC": "1", "TRANSFORMER_LITE_RECORD": "0",
+                          "TRANSFORMER_LITE_HOME": str(Path(folder) / "home"), "PYTHONHASHSEED": "0"}
+
+
+def execute(notebook: Any, where: Callable[[int], str]) -> None:
+    """Run ``notebook`` in place, with static pictures. ``where(index)`` names a cell in errors."""
+    nbclient = _tool("nbclient")
+    exceptions = _tool("nbclient.exceptions")
+    running = [0]
+    with _quiet_surroundings() as (folder, environment):
+        client = nbclient.NotebookClient(
+            notebook, kernel_name=KERNEL["name"], timeout=TIMEOUT, record_timing=False, coalesce_streams=True,
+            resources={"metadata": {"path": folder}}, on_cell_start=lambda cell, cell_index: running.__setitem__(0, cell_index),
+        )  # fmt: skip
+        try:
+            client.execute(env=environment)
+        except exceptions.CellExecutionError as trouble:
+            reason = f"{trouble.ename}: {trouble.evalue}"
+            raise BuildError([f"{where(running[0])}: {message('course.build.raised', reason=reason)}"]) from trouble
+        except (exceptions.CellTimeoutError, exceptions.DeadKernelError) as trouble:
+            raise BuildError([f"{where(running[0])}: {message('course.build.stopped', seconds=TIMEOUT)}"]) from trouble
+    notebook.metadata.pop("widgets", None)
+    # The kernel describes its exact Python version here; that would make every build differ.
+    notebook.metadata["language_info"] = {"name": "python"}
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+
+
+def _output_problems(notebook: Any) -> list[tuple[int, str]]:
+    """What may not be stored in a built notebook: ``(index of the cell, message key)``."""
+    found = []
+    for index, cell in enumerate(notebook["cells"]):
+        for output in cell.get("outputs", ()):
+            if WIDGET in output.get("data", {}):
+                found.append((index, "widget"))
+            if output.get("output_type") == "error":
+                found.append((index, "error_output"))
+    return found
+
+
+def build(
+    chapters: Iterable[str | int] | None = None,
+    execute: bool = True,
+    *,
+    notebooks: Path | None = None,
+    progress: Callable[[Path], None] = lambda path: None,
+) -> list[Path]:
+    """Build the notebooks of ``chapters`` (all by default) in both languages and return those whose bytes changed.
+
+    Args:
+        chapters: ids, numbers or file names; unknown ones raise `UnknownChapter` with the nearest names.
+        execute: run them. If false, a cell that says the same as before keeps its stored outputs, others have none.
+        notebooks: the folder that holds ``source/``, ``ja/`` and ``en/``; the course's own by default.
+        progress: called with each notebook's path before it is built.
+
+    Raises `BuildError` with everything that is wrong as ``file:line: message``, and writes nothing of that chapter then.
+    """
+    folder = _folder(notebooks)
+    changed = []
+    for source in _sources(folder, chapters):
+        built = {}
+        for lang in LANGUAGES:
+            path = folder / lang / f"{source.chapter.file}.ipynb"
+            progress(path)
+            built[path] = _finished(source, lang, path, execute)
+        for path, data in built.items():
+            if not path.is_file() or path.read_bytes() != data:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace(path, data)
+                changed.append(path)
+    return changed
+
+
+def _finished(source: Source, lang: str, path: Path, run: bool) -> bytes:
+    notebook = blank(source, lang)
+    lines = [cell.line for cell in source.cells if cell.metadata.get("lang") in (None, lang)]
+
+    def where(index: int) -> str:
+        return f"{_shown(source.path)}:{lines[index]}"
+
+    if run:
+        execute(notebook, where)
+    else:
+        _keep_outputs(notebook, path)
+    problems = [f"{where(index)}: {message(f'course.build.{key}')}" for index, key in _output_problems(notebook)]
+    data = (_tool("nbformat").writes(notebook).rstrip("\n") + "\n").encode("utf-8")
+    if len(data) > LARGEST:
+        problems.append(f"{where(0)}: {message('course.build.too_large', kilobytes=len(data) // 1000, lang=lang)}")
+    if problems:
+        raise BuildError(problems)
+    return data
+
+
+def _keep_outputs(notebook: Any, path: Path) -> None:
+    """Give the cells that say the same as in ``path`` the outputs that are stored there."""
+    stored = _load(path) if path.is_file() else None
+    before = {cell["id"]: cell for cell in stored["cells"] if cell["cell_type"] == "code"} if stored else {}
+    for cell in notebook.cells:
+        same = before.get(cell["id"])
+        if cell["cell_type"] == "code" and same is not None and same["source"] == cell["source"]:
+            cell["outputs"], cell["execution_count"] = same["outputs"], same["execution_count"]
+
+
+def _load(path: Path) -> Any:
+    """A stored notebook, or None if the file does not hold one."""
+    try:
+        return _tool("nbformat").reads(path.read_text("utf-8"), as_version=4)
+    except CourseError:
+        raise
+    except Exception:  # nbformat raises different things for each way of being no notebook
+        return None
+
+
+def _comparable(notebook: Any) -> tuple[Any, list[Any]]:
+    """What must agree: metadata and, cell by cell, id, kind, text and metadata; never outputs."""
+    cells = [(cell.get("id"), cell["cell_type"], cell["source"], dict(cell["metadata"])) for cell in notebook["cells"]]
+    return json.loads(json.dumps(notebook["metadata"])), cells
+
+
+def stale(notebooks: Path | None = None) -> list[str]:
+    """What the built notebooks lack against their sources, as ``file:line: message`` or ``file: message``; [] if nothing.
+
+    Compares sources, ids and metadata, never outputs. Finding no source, or an error in one, is a problem too.
+    """
+    folder = _folder(notebooks)
+    try:
+        sources = _sources(folder)
+    except BuildError as trouble:
+        return trouble.messages
+    problems = []
+    for lang in LANGUAGES:
+        expected = {f"{source.chapter.file}.ipynb": source for source in sources}
+        for path in sorted((folder / lang).glob("*.ipynb")):
+            if path.name not in expected:
+                problems.append(f"{_shown(path)}: {message('course.build.without_source')}")
+        for name, source in expected.items():
+            difference = _difference(folder / lang / name, source, lang)
+            problems += [f"{_shown(folder / lang / name)}: {difference}"] if difference else []
+    return problems
+
+
+def _difference(path: Path, source: Source, lang: str) -> str | None:
+    """Why the notebook at ``path`` is not what ``source`` would give, or None."""
+    if not path.is_file():
+        return message("course.build.missing")
+    stored = _load(path)
+    if stored is None:
+        return message("course.build.no_notebook")
+    for index, key in _output_problems(stored):
+        return f"{message('course.build.cell', number=index + 1)} {message(f'course.build.{key}')}"
+    if path.stat().st_size > LARGEST:
+        return message("course.build.too_large", kilobytes=path.stat().st_size // 1000, lang=lang)
+    (metadata, cells), (wanted_metadata, wanted) = _comparable(stored), _comparable(blank(source, lang))
+    if cells == wanted and metadata == wanted_metadata:
+        return None
+    for index, (cell, right) in enumerate(zip(cells, wanted, strict=False)):
+        if cell != right:
+            return message("course.build.stale_cell", number=index + 1)
+    return message("course.build.stale")
+
+
+def write_solved(folder: Path, lang: str, *, notebooks: Path | None = None) -> list[Path]:
+    """Write every chapter's solved notebook in ``lang`` into ``folder``, not executed, and return the paths."""
+    paths = []
+    for source in _sources(_folder(notebooks)):
+        path = folder / f"{source.chapter.file}.ipynb"
+        replace(path, _tool("nbformat").writes(solved(source, lang)).encode("utf-8"))
+        paths.append(path)
+    return paths
+
+
+__all__ = ["BuildError", "Source", "UnknownChapter", "blank", "build", "execute", "in_language", "read", "solved", "stale",
+           "without_solution", "write_solved"]  # fmt: skip

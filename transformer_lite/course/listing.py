@@ -1,0 +1,79 @@
+"""The chapters of the course, as the built notebooks themselves say: so a wheel, which has no sources, knows them too."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from transformer_lite import content
+from transformer_lite.language import LANGUAGES, Text, message
+
+
+class CourseError(Exception):
+    """Something of the course cannot be used as it is. The text says what, and how to mend it."""
+
+
+class UnknownChapter(content.Unknown):
+    """A chapter was asked for by an id, a number or a file name that the course does not have."""
+
+    def __init__(self, name: str, known: list[str]):
+        super().__init__("chapter", name, known)
+
+    def __str__(self) -> str:
+        return message("course.unknown_chapter", name=self.name, nearest=", ".join(self.nearest))
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One sitting of the course. ``file`` is the stem that its source and its notebooks share."""
+
+    number: int
+    id: str
+    title: Text
+    minutes: int
+    file: str
+
+    def notebook(self, lang: str) -> Path:
+        """The built notebook in ``lang``, as it came with the course."""
+        return content.notebooks_dir(lang) / f"{self.file}.ipynb"
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, _changed: int) -> Chapter:
+    try:
+        about = json.loads(path.read_text("utf-8"))["metadata"]["transformer_lite"]
+        title = Text(**about["title"])
+        return Chapter(int(about["number"]), str(about["chapter"]), title, int(about["minutes"]), path.stem)
+    except (ValueError, KeyError, TypeError) as trouble:
+        raise CourseError(message("course.damaged_notebook", path=path)) from trouble
+
+
+def chapters(notebooks: Path | None = None) -> tuple[Chapter, ...]:
+    """Every chapter that has been built, in order.
+
+    ``notebooks`` is the folder that holds ``ja/`` and ``en/``; the course's own by default. A built notebook that cannot be
+    read raises `CourseError` naming it.
+    """
+    found = {}
+    for lang in reversed(LANGUAGES):
+        folder = notebooks / lang if notebooks else content.notebooks_dir(lang)
+        for path in folder.glob("*.ipynb"):
+            if not path.name.startswith("."):
+                found[path.stem] = _read(path, path.stat().st_mtime_ns)
+    return tuple(sorted(found.values(), key=lambda chapter: (chapter.number, chapter.file)))
+
+
+def chapter(name: str | int, among: tuple[Chapter, ...] | None = None) -> Chapter:
+    """The chapter of that id, number (``2``, ``"02"``) or file name (with or without folder and ending).
+
+    Unknown: `UnknownChapter` with the nearest names.
+    """
+    among = chapters() if among is None else among
+    text = str(name).strip().replace("\\", "/").rsplit("/", 1)[-1]
+    stem = text.removesuffix(".ipynb").removesuffix(".md").removesuffix(".new")
+    for candidate in among:
+        if stem in (candidate.id, candidate.file) or (stem.isdecimal() and int(stem) == candidate.number):
+            return candidate
+    raise UnknownChapter(str(name), [candidate.id for candidate in among])

@@ -1,0 +1,35 @@
+"""The learner's front door: ``from transformer_lite import lab``.
+
+Every verb a notebook uses is here. ``lab`` renders text in the learner's language and is the only room that writes the journal.
+"""
+
+from transformer_lite.lab.exercises import ExerciseFunction, check, exercise, hint, reset, solution, use
+from transformer_lite.lab.health import doctor
+from transformer_lite.lab.pages import exam_view, progress, summary, table
+from transformer_lite.lab.pictures import experiment, explore
+from transformer_lite.lab.quizzes import answer, predict, quiz, recall
+from transformer_lite.lab.session import LabError, device, start
+
+__all__ = [
+    "ExerciseFunction",
+    "LabError",
+    "answer",
+    "check",
+    "device",
+    "doctor",
+    "exam_view",
+    "exercise",
+    "experiment",
+    "explore",
+    "hint",
+    "predict",
+    "progress",
+    "quiz",
+    "recall",
+    "reset",
+    "solution",
+    "start",
+    "summary",
+    "table",
+    "use",
+]

@@ -1,0 +1,211 @@
+"""Pages made from data: the exams' view, the summary, the progress page, and labelled tables of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transformer_lite import content, course, journal, practice
+from transformer_lite.explore.tables import Page, Table
+from transformer_lite.lab.exercises import exercise_states
+from transformer_lite.lab.session import LabError, events, friendly, say_trouble
+from transformer_lite.language import current, message
+
+LENSES = ("g-kentei", "e-shikaku")
+STATES = ("yours", "with_help", "seen", "tried")
+
+
+def table(
+    matrix: ArrayLike,
+    rows: list[str] | None = None,
+    columns: list[str] | None = None,
+    title: str = "",
+    decimals: int = 3,
+) -> Table:
+    """Show a matrix of numbers with a label for every row and column.
+
+    Args:
+        matrix: (n_rows, n_columns), or (n_columns,) for one row.
+        rows: n_rows labels; none if None.
+        columns: n_columns labels; numbered from 1 if None.
+        title: what the numbers are.
+        decimals: digits after the point.
+
+    Raises:
+        LabError: the labels do not fit the matrix.
+    """
+    numbers = np.atleast_2d(np.asarray(matrix))
+    if numbers.ndim != 2:
+        raise LabError(message("lab.table_shape", shape=numbers.shape))
+    for labels, size, what in ((rows, numbers.shape[0], "rows"), (columns, numbers.shape[1], "columns")):
+        if labels is not None and len(labels) != size:
+            raise LabError(message("lab.table_labels", what=what, given=len(labels), size=size))
+    header = [str(label) for label in (columns if columns is not None else range(1, numbers.shape[1] + 1))]
+    body = [[_number(value, decimals) for value in row] for row in numbers]
+    if rows is not None:
+        header = ["", *header]
+        body = [[str(label), *cells] for label, cells in zip(rows, body, strict=True)]
+    return Table(title, header, body, row_headers=rows is not None)
+
+
+@friendly
+def exam_view(chapter: str | int) -> Page:
+    """The exams' view of a chapter: its traps, and what each exam asks (非公式 / unofficial).
+
+    Made from ``traps.yaml`` and the bank of questions.
+    """
+    where = course.chapter(chapter)
+    lang = current()
+    asked = [trap for trap in content.traps().values() if trap.chapter == where.id and trap.asked and trap.tempts]
+    parts: list[Table] = [
+        Table(
+            message("lab.exam_traps"),
+            [message(f"lab.exam_{column}") for column in ("trap", "asked", "right", "tempts")],
+            [[f"{trap.title(lang)} [{trap.key}]", trap.asked(lang), trap.rule(lang), trap.tempts(lang)] for trap in asked],
+            row_headers=True,
+        )
+    ]
+    for lens in LENSES:
+        questions = [question for question in content.questions(where.id) if lens in question.exams]
+        parts.append(
+            Table(
+                message(f"lab.lens_{lens}", count=len(questions)),
+                [message("lab.lens_asks"), message("lab.lens_kind"), message("lab.lens_difficulty")],
+                [
+                    [(question.plain or question.stem)(lang), message(f"lab.kind_{question.kind}"), str(question.difficulty)]
+                    for question in _one_of_each_pattern(questions)
+                ],
+            )
+        )
+    return Page(message("lab.exam_title", chapter=where.title(lang)), parts, note=message("lab.unofficial"))
+
+
+@friendly
+def summary(chapter: str | int) -> Page:
+    """The card that closes a chapter: its terms in both languages, what to look at again, and what comes next."""
+    where = course.chapter(chapter)
+    lang = current()
+    terms = Table(
+        message("lab.terms"),
+        ["日本語", "English", message("lab.term_meaning")],
+        [[term.ja, term.en, term.definition(lang)] for term in content.glossary(where.id)],
+    )
+    following = [other for other in course.chapters() if other.number > where.number]
+    lines = [message("lab.again", what=what) for what in _look_again(where.id)] or [message("lab.nothing_due")]
+    if following:
+        lines.append(message("lab.next_chapter", number=following[0].number, title=following[0].title(lang)))
+    else:
+        lines.append(message("lab.last_chapter"))
+    return Page(message("lab.summary_title", chapter=where.title(lang)), [terms], note="\n".join(lines))
+
+
+@friendly
+def progress() -> Page:
+    """How far you are: per chapter and per trap. Yours, with help, seen, tried; a picture and the same as a table."""
+    lang = current()
+    states = exercise_states()
+    answers = journal.question_states(events())
+    rows: list[list[str]] = []
+    bars: list[tuple[str, dict[str, int], int]] = []
+    for where in course.chapters():
+        exercises = [exercise.id for exercise in practice.exercises().values() if exercise.chapter == where.id]
+        questions = _bank(where.id)
+        if not exercises and not questions:
+            continue
+        counts = {state: sum(states.get(name) == state for name in exercises) for state in STATES}
+        right = sum(answers[name].correct is True for name in questions if name in answers)
+        answered = sum(name in answers for name in questions)
+        label = f"{where.number}. {where.title(lang)}"
+        rows.append(
+            [label, *(str(counts[state]) for state in counts), str(len(exercises)), f"{right} / {answered} / {len(questions)}"]
+        )
+        bars.append((label, counts, len(exercises)))
+    chapters = Table(
+        message("lab.progress_chapters"),
+        [message(f"lab.progress_{column}") for column in ("chapter", "yours", "with_help", "seen", "tried", "all", "questions")],
+        rows,
+        row_headers=True,
+    )
+    met = [
+        [f"{_trap_title(key, lang)} [{key}]", str(count.met), count.last.date().isoformat(), _yes(count.passed_since)]
+        for key, count in sorted(journal.trap_counts(events()).items(), key=lambda item: -item[1].met)
+    ]
+    traps = Table(
+        message("lab.progress_traps"),
+        [message(f"lab.progress_{column}") for column in ("trap", "met", "last", "passed_since")],
+        met,
+        row_headers=True,
+        empty=message("lab.no_traps_yet"),
+    )
+    if not journal.recording():
+        note = message("lab.journal_off")
+    else:
+        say_trouble(journal.default())
+        note = message("lab.journal_at", path=journal.default().path)
+    return Page(message("lab.progress_title"), [chapters, traps], note=note, picture=_progress_picture(bars, lang))
+
+
+def _progress_picture(bars: list[tuple[str, dict[str, int], int]], lang: str) -> Any:
+    from transformer_lite.explore import figures
+
+    return figures.stacked_bars_picture(
+        [label for label, _, _ in bars],
+        {message(f"lab.progress_{state}"): [counts[state] for _, counts, _ in bars] for state in STATES},
+        totals=[total for _, _, total in bars],
+        title=message("lab.progress_title"),
+        x_label=message("lab.progress_axis"),
+        lang=lang,
+    )
+
+
+def _look_again(chapter: str) -> list[str]:
+    """What is due: questions whose last answer was wrong, and traps met and not passed since."""
+    lang = current()
+    happened = events()
+    due = [
+        (question.plain or question.stem)(lang)
+        for question in content.questions(chapter)
+        if (state := journal.question_states(happened).get(question.id)) is not None and state.correct is False
+    ]
+    for key, count in journal.trap_counts(happened).items():
+        trap = content.traps().get(key)
+        if trap is not None and trap.chapter == chapter and not count.passed_since:
+            due.append(f"{trap.title(lang)} [{key}]")
+    return due
+
+
+def _bank(chapter: str) -> list[str]:
+    try:
+        return [question.id for question in content.questions(chapter)]
+    except content.Unknown:
+        return []
+
+
+def _one_of_each_pattern(questions: list[Any]) -> list[Any]:
+    """The first question of each exam pattern: what is asked, without asking it twice."""
+    chosen, seen = [], set()
+    for question in questions:
+        new = [pattern for pattern in question.patterns if pattern not in seen]
+        if new:
+            seen.update(question.patterns)
+            chosen.append(question)
+    return chosen
+
+
+def _trap_title(key: str, lang: str) -> str:
+    trap = content.traps().get(key)
+    return trap.title(lang) if trap else ""
+
+
+def _yes(value: bool) -> str:
+    return message("lab.yes" if value else "lab.no")
+
+
+def _number(value: Any, decimals: int) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "1" if value else "0"
+    if isinstance(value, int | np.integer):
+        return str(value)
+    return f"{value:.{decimals}f}"

@@ -1,0 +1,126 @@
+"""The verbs of questions: quiz, answer, predict, recall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from transformer_lite import content, course
+from transformer_lite import quiz as quiz_room
+from transformer_lite.lab.session import LabError, events, friendly, in_notebook, record, say, static
+from transformer_lite.language import current, message
+
+if TYPE_CHECKING:
+    from transformer_lite.content.schema import Prediction, Question
+
+_asked: list[Question] = []
+
+
+@friendly
+def quiz(chapter: str | int, *, form: str | None = None) -> Any:
+    """Ask the questions of a chapter, free recall apart (`recall`).
+
+    Args:
+        chapter: a chapter's id, number or file name.
+        form: "widgets" or "text"; None = widgets where they can be shown.
+
+    Returns:
+        The widget to show; None in the text form, which is printed.
+
+    Raises:
+        LabError: there is no such chapter, or it has no questions.
+    """
+    questions = [question for question in _questions(chapter) if question.kind != "recall"]
+    return _ask(questions, form)
+
+
+@friendly
+def recall(chapter: str | int, *, form: str | None = None) -> Any:
+    """Ask the free-recall prompts of a chapter: type an answer, compare, and mark it yourself."""
+    questions = [question for question in _questions(chapter) if question.kind == "recall"]
+    return _ask(questions, form)
+
+
+@friendly
+def answer(which: str | int, value: Any) -> quiz_room.Grade | None:
+    """Answer a question by its id or its number in the list shown last; print what is right and why.
+
+    Args:
+        which: the question's id, or its number in the quiz shown last.
+        value: "b"; a list for several options, an order of steps; a mapping of rows; a number; your own words.
+    """
+    question = _numbered(which) if isinstance(which, int) else content.question(which)
+    try:
+        grade = quiz_room.grade(question, value)
+    except ValueError as error:
+        raise LabError(str(error)) from None
+    _record_answer(question, grade)
+    say(quiz_room.explain_text(question, grade, current()))
+    return grade
+
+
+@friendly
+def predict(prediction_id: str) -> Any:
+    """Ask for a guess before reading on: one click, never graded."""
+    prediction = content.prediction(prediction_id)
+    earlier = next((event for event in reversed(events()) if event.kind == "predict" and event.subject == prediction_id), None)
+    if not static() and not in_notebook():
+        say(quiz_room.prediction_text(prediction, current()))
+        return None
+    return quiz_room.prediction_form(
+        prediction, _record_prediction, current(), answered=earlier.parameters.get("chosen") if earlier else None
+    )
+
+
+def _questions(chapter: str | int) -> tuple[Question, ...]:
+    return content.questions(course.chapter(chapter).id)
+
+
+def _ask(questions: list[Question], form: str | None) -> Any:
+    global _asked
+    if not questions:
+        say(message("lab.no_questions"))
+        return None
+    _asked = questions
+    if form not in (None, "widgets", "text"):
+        raise LabError(message("lab.form_what", form=repr(form)))
+    if static():
+        return quiz_room.static_form(questions, current())
+    if form == "text" or (form is None and not in_notebook()):
+        say(quiz_room.as_text(questions, current()))
+        return None
+    return quiz_room.form(questions, _record_answer, current(), answered=_earlier_answers(questions))
+
+
+def _earlier_answers(questions: list[Question]) -> dict[str, Any]:
+    ids = {question.id for question in questions}
+    answered: dict[str, Any] = {}
+    for event in events():
+        if event.kind == "answer" and event.subject in ids:
+            answered[event.subject] = event.parameters.get("chosen")
+    return answered
+
+
+def _record_answer(question: Question, grade: quiz_room.Grade) -> None:
+    record(
+        "answer",
+        question.id,
+        version=question.version,
+        correct=grade.correct,
+        chosen=grade.chosen,
+        traps=list(grade.traps),
+        chapter=question.chapter,
+    )
+
+
+def _record_prediction(prediction: Prediction, chosen: str) -> None:
+    record("predict", prediction.id, chosen=chosen, chapter=prediction.chapter)
+
+
+def _numbered(number: int) -> Question:
+    if not _asked:
+        raise LabError(message("lab.no_quiz_yet"))
+    if not 1 <= number <= len(_asked):
+        raise LabError(message("lab.number_range", number=number, count=len(_asked)))
+    return _asked[number - 1]
+
+
