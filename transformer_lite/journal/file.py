@@ -126,16 +126,15 @@ class Journal:
             ValueError: ``path`` is no journal, or one of a later version of the course.
         """
         path = Path(path)
-        if not path.is_file():
-            raise ValueError(f"path must be a journal file, as export writes it; there is no file {path}.")
-        other = Journal(path)
         try:
-            with other._reading() as connection:
-                if version(connection) > len(MIGRATIONS):
-                    raise ValueError(f"{path} was written by a later version of this course; update the course first.")
-                theirs = select(connection)
+            with Journal(path)._reading() as connection:
+                written_by, theirs = version(connection), select(connection)
         except (sqlite3.Error, OSError) as error:
             raise ValueError(f"path must be a journal file, as export writes it; {path} cannot be read: {error}.") from None
+        if written_by == 0:
+            raise ValueError(f"path must be a journal file, as export writes it; {path} holds no journal.")
+        if written_by > len(MIGRATIONS):
+            raise ValueError(f"{path} was written by a later version of this course; update the course first.")
         with self._lock:
             known = {event.id for event in self.events()}
             new = [event for event in theirs if event.id not in known]
@@ -168,9 +167,9 @@ class Journal:
         return sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do ``work`` in one transaction; a damaged file is first moved aside."""
+        """Do ``work`` in one transaction; a damaged file is first moved aside, and where WAL cannot work it is given up."""
         deadline = time.monotonic() + self._patience
-        mended = False
+        mended = without_wal = False
         while True:
             identity = _identity(self.path)
             try:
@@ -182,10 +181,15 @@ class Journal:
                 if _is_damage(error) and not mended:
                     self._set_aside(identity)
                     mended = True
+                elif _code(error) in _NO_SHARED_MEMORY and self._mode == "wal":
+                    self._mode = "delete"
+                    without_wal = True
                 # Some of SQLite's busy states (recovery, a change of mode) do not wait by themselves.
                 elif _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL) and time.monotonic() < deadline:
                     time.sleep(0.005)
                 else:
+                    if without_wal:  # that was not the reason
+                        self._mode = None
                     raise
 
     def _read(self, work: Callable[[sqlite3.Connection], list[Event]]) -> list[Event]:
@@ -267,21 +271,11 @@ class Journal:
         """WAL, where a writer does not wait for readers; the rollback journal where its shared memory cannot work."""
         if self._mode is None:
             self._mode = "delete" if on_network(self.path.parent) else "wal"
-        try:
-            if self._mode == "delete" and _is_wal(self.path):
-                connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # a file in WAL mode can so be read without shared memory
-            if connection.execute("PRAGMA journal_mode").fetchone()[0] != self._mode:
-                connection.execute(f"PRAGMA journal_mode={self._mode}")
-            version(connection)  # the first real read opens the shared memory
-        except sqlite3.OperationalError as error:
-            if _code(error) == sqlite3.SQLITE_BUSY:
-                return  # another kernel is choosing the same; either mode is safe
-            if self._mode == "delete" or _code(error) not in _NO_SHARED_MEMORY:
-                raise
-            self._mode = "delete"
-            self._choose_mode(connection)
-        finally:
-            connection.execute("PRAGMA locking_mode=NORMAL")
+        if self._mode == "delete" and _is_wal(self.path):
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # a file in WAL mode can so be opened without shared memory
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != self._mode:
+            connection.execute(f"PRAGMA journal_mode={self._mode}")
+        connection.execute("PRAGMA locking_mode=NORMAL")
 
     def _look_over(self, connection: sqlite3.Connection) -> None:
         """Check the file once, and again if another has come into its place."""

@@ -25,7 +25,7 @@ class TrapCount:
 
 @dataclass(frozen=True)
 class QuestionState:
-    """A question: whether the last answer was right (None: free recall, which the learner marks), and how often it was answered."""
+    """A question: whether the last answer was right (None: free recall, which the learner marks), and how often one came."""
 
     correct: bool | None
     times: int

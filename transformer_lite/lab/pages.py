@@ -144,20 +144,34 @@ def progress() -> Page:
     else:
         say_trouble(journal.default())
         note = message("lab.journal_at", path=journal.default().path)
-    return Page(message("lab.progress_title"), [chapters, traps], note=note, picture=_progress_picture(bars, lang))
+    title = message("lab.progress_title")
+    return Page(title, [chapters, traps], note=note, picture=_progress_picture(bars, title))
 
 
-def _progress_picture(bars: list[tuple[str, dict[str, int], int]], lang: str) -> Any:
+def _progress_picture(bars: list[tuple[str, dict[str, int], int]], title: str) -> Any:
+    """One bar a chapter, split by how its exercises were solved; told apart by hatching and number as well as by colour."""
     from transformer_lite.explore import figures
 
-    return figures.stacked_bars_picture(
-        [label for label, _, _ in bars],
-        {message(f"lab.progress_{state}"): [counts[state] for _, counts, _ in bars] for state in STATES},
-        totals=[total for _, _, total in bars],
-        title=message("lab.progress_title"),
-        x_label=message("lab.progress_axis"),
-        lang=lang,
-    )
+    with figures.style():
+        figure = figures.new_figure(900, 150 + 46 * len(bars))
+        axes = figure.add_subplot()
+        left = np.zeros(len(bars))
+        for state, colour, hatch in zip(STATES, figures.COLOURS, ("", "//", "..", "xx"), strict=False):
+            counts = np.array([bar[1][state] for bar in bars])
+            name = message(f"lab.progress_{state}")
+            drawn = axes.barh(range(len(bars)), counts, left=left, color=colour, hatch=hatch, edgecolor="white", label=name)
+            axes.bar_label(drawn, [str(count) if count else "" for count in counts], label_type="center", color="white")
+            left += counts
+        totals = [bar[2] for bar in bars]
+        axes.barh(range(len(bars)), totals, facecolor="none", edgecolor="black", label=message("lab.progress_all"))
+        axes.set_yticks(range(len(bars)), [bar[0] for bar in bars])
+        axes.invert_yaxis()
+        axes.set_xlim(0, max([1, *totals]) + 0.2)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xlabel(message("lab.progress_axis"))
+        axes.set_title(title)
+        figure.legend(loc="outside lower center", ncols=5, frameon=False)
+        return figures.Picture(figures.to_png(figure), title, [], "")
 
 
 def _look_again(chapter: str) -> list[str]:

@@ -149,8 +149,8 @@ def number(answer: object, units: Iterable[str] = ()) -> float:
         if not re.fullmatch(sign + commas, text, re.ASCII):
             raise InvalidAnswer("quiz.invalid.comma", given=_given(answer))
         text = text.replace(",", "")
-    # "2½" comes out of NFKC as 21/2: a mixed number, unless the digits were written apart.
-    if mixed := re.fullmatch(r"\s*([+\-−ー－]?)\s*(\d+)\s*([¼½¾⅐-⅞])\s*", answer):
+    # NFKC makes 21/2 of "2½", which means 2.5.
+    if mixed := re.fullmatch(r"\s*([+\-−ー－]?)\s*([0-9０-９]+)\s*([¼½¾⅐-⅞])\s*", answer):
         whole = int(unicodedata.normalize("NFKC", mixed[2])) + unicodedata.numeric(mixed[3])
         return -whole if mixed[1] not in ("", "+") else whole
     if fraction := re.fullmatch(f"({sign}{plain})\\s*/\\s*({sign}{plain})", text, re.ASCII):
@@ -304,7 +304,7 @@ def _judge_options(question: Any, chosen: Any) -> Grade:
     right = [option.key for option in question.options if option.correct]
     traps = [option.trap for option in question.options if option.trap and option.key in marked]
     return Grade(
-        correct=sorted(marked) == sorted(right),
+        correct=set(marked) == set(right),
         chosen=chosen if question.kind == "single" else [key for key in keys if key in marked],
         traps=_distinct(traps),
         feedback=tuple(feedback),
@@ -313,7 +313,7 @@ def _judge_options(question: Any, chosen: Any) -> Grade:
 
 
 def _judge_number(question: Any, chosen: Any) -> Grade:
-    value = number(chosen) if not isinstance(chosen, str) else number(chosen, ())
+    value = number(chosen)
     # The slack lets 0.35 count as within 0.05 of 0.3, whatever binary fractions make of it.
     slack = 1e-12 * max(1.0, abs(question.answer))
     correct = abs(value - question.answer) <= question.tolerance + slack
@@ -347,7 +347,7 @@ def _judge_order(question: Any, chosen: Any) -> Grade:
 
 
 def _judge_pairs(question: Any, chosen: Any) -> Grade:
-    choices = {choice.key for choice in question.choices}
+    choices = [choice.key for choice in question.choices]
     right = {row.key: row.choice for row in question.rows}
     if not isinstance(chosen, Mapping) or set(chosen) != set(right) or any(key not in choices for key in chosen.values()):
         raise InvalidAnswer("quiz.invalid.pairs", given=_given(chosen))
