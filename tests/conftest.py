@@ -1,4 +1,4 @@
-"""What every test shares: no test writes into a learner's journal, changes the language for the next one, or skips unseen in CI."""
+"""What every test shares: none writes into a learner's journal, changes the language for the next, or is skipped unseen in CI."""
 
 import os
 import shutil

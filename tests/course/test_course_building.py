@@ -32,26 +32,45 @@ def test_each_language_gets_its_own_text_and_the_same_code(source):
     chapter = building.read(source)
     ja, en = building.blank(chapter, "ja"), building.blank(chapter, "en")
     assert [cell.source for cell in ja.cells if cell.cell_type == "markdown"] == ["# 小さな章", "足し算です。", "練習です。"]
-    assert [cell.source for cell in en.cells if cell.cell_type == "markdown"] == ["# A small chapter", "An addition.", "An exercise."]
+    assert [cell.source for cell in en.cells if cell.cell_type == "markdown"] == [
+        "# A small chapter",
+        "An addition.",
+        "An exercise.",
+    ]
     assert 'lab.start("ja")' in code(ja, 0).source and 'lab.start("en")' in code(en, 0).source
     assert all("lang" not in cell.metadata for cell in [*ja.cells, *en.cells])
-    assert code(ja, 0).metadata == {"jupyter": {"source_hidden": True}} and code(en, 1).metadata == {"tags": ["nbval-check-output"]}
+    assert code(ja, 0).metadata == {"jupyter": {"source_hidden": True}} and code(en, 1).metadata == {
+        "tags": ["nbval-check-output"]
+    }
     assert ja.metadata["transformer_lite"] == {
-        "chapter": "small-chapter", "number": 3, "minutes": 5, "lang": "ja", "title": {"ja": "小さな章", "en": "A small chapter"}}
+        "chapter": "small-chapter",
+        "number": 3,
+        "minutes": 5,
+        "lang": "ja",
+        "title": {"ja": "小さな章", "en": "A small chapter"},
+    }
     assert ja.metadata["kernelspec"]["name"] == "python3" and ja.metadata["language_info"] == {"name": "python"}
 
 
 def test_language_comments_lose_their_prefix_and_strings_keep_theirs(source):
     chapter = building.read(source)
-    assert code(building.blank(chapter, "ja"), 1).source == 'text = "# ja: this is a string"  # 文字列\n# 日本語の注\nprint(1 + 1)'
-    assert code(building.blank(chapter, "en"), 1).source == 'text = "# ja: this is a string"  # a string\n# an English note\nprint(1 + 1)'
+    assert (
+        code(building.blank(chapter, "ja"), 1).source == 'text = "# ja: this is a string"  # 文字列\n# 日本語の注\nprint(1 + 1)'
+    )
+    assert (
+        code(building.blank(chapter, "en"), 1).source
+        == 'text = "# ja: this is a string"  # a string\n# an English note\nprint(1 + 1)'
+    )
     assert "# en: stays" in code(building.blank(chapter, "ja"), 2).source
 
 
 def test_blank_has_an_ellipsis_where_solved_has_the_solution(source):
     chapter = building.read(source)
     assert code(building.blank(chapter, "en"), 2).source.splitlines()[2:] == [
-        '    """x (..., n) -> (..., n)  # en: stays"""', "    ...", "lab.check()"]
+        '    """x (..., n) -> (..., n)  # en: stays"""',
+        "    ...",
+        "lab.check()",
+    ]
     solution = code(course.solved(source, "en"), 2).source
     assert "    # subtract the maximum\n    z = np.exp" in solution and "SOLUTION" not in solution and "ja:" not in solution
     assert [cell.id for cell in building.blank(chapter, "en").cells] == [cell.id for cell in course.solved(chapter, "en").cells]
@@ -60,8 +79,12 @@ def test_blank_has_an_ellipsis_where_solved_has_the_solution(source):
 def test_ids_come_from_content(source):
     before = building.blank(building.read(source), "ja")
     assert before.cells[-1].id == "ex-softmax"
-    replace(source, '+++ {"lang": "ja"}\n\n足し算です。', '+++ {"lang": "ja"}\n\n前に入れた文。\n\n+++ {"lang": "en"}\n\nPut in before.\n\n'
-            '```{code-cell} ipython3\nprint(0)\n```\n\n+++ {"lang": "ja"}\n\n足し算です。')
+    replace(
+        source,
+        '+++ {"lang": "ja"}\n\n足し算です。',
+        '+++ {"lang": "ja"}\n\n前に入れた文。\n\n+++ {"lang": "en"}\n\nPut in before.\n\n'
+        '```{code-cell} ipython3\nprint(0)\n```\n\n+++ {"lang": "ja"}\n\n足し算です。',
+    )
     after = {cell.source: cell.id for cell in building.blank(building.read(source), "ja").cells}
     assert len(after) == len(before.cells) + 2
     assert all(after[cell.source] == cell.id for cell in before.cells)
@@ -113,7 +136,7 @@ def test_other_mistakes_are_refused_with_their_line(source, old, new, where):
 
 
 def test_everything_wrong_in_all_sources_is_said_at_once(notebooks, source):
-    replace(source, "+++ {\"lang\": \"en\"}\n\nAn exercise.\n", "")
+    replace(source, '+++ {"lang": "en"}\n\nAn exercise.\n', "")
     (source.parent / "04_other.md").write_text("no header\n", "utf-8")
     said = course.stale(notebooks)
     assert len(said) == 2 and "03_small_chapter.md:" in said[0] and "04_other.md:" in said[1]
@@ -129,7 +152,9 @@ def test_a_built_course_is_not_stale_and_the_second_build_changes_nothing(notebo
     assert len(course.stale(notebooks)) == 2  # both notebooks are missing
     built = course.build(notebooks=notebooks)
     assert sorted(path.relative_to(notebooks).as_posix() for path in built) == [
-        "en/03_small_chapter.ipynb", "ja/03_small_chapter.ipynb"]
+        "en/03_small_chapter.ipynb",
+        "ja/03_small_chapter.ipynb",
+    ]
     assert course.stale(notebooks) == []
     assert course.build(notebooks=notebooks) == []
     stored = json.loads((notebooks / "ja/03_small_chapter.ipynb").read_text("utf-8"))
@@ -204,8 +229,14 @@ def test_chapters_are_listed_from_the_built_notebooks_alone(notebooks, source):
     source.unlink()
     (found,) = course.chapters(notebooks)
     assert (found.number, found.id, found.title("en"), found.minutes, found.file) == (
-        3, "small-chapter", "A small chapter", 5, "03_small_chapter")
-    assert course.chapter("ja/03_small_chapter.ipynb", (found,)) is found
+        3,
+        "small-chapter",
+        "A small chapter",
+        5,
+        "03_small_chapter",
+    )
+    for name in ("ja/03_small_chapter.ipynb", "03_small_chapter.new.ipynb", "C:\\x\\03_small_chapter.new2.ipynb"):
+        assert course.chapter(name, (found,)) is found
     (notebooks / "ja/04_bad.ipynb").write_text("{", "utf-8")
     with pytest.raises(course.CourseError, match="04_bad"):
         course.chapters(notebooks)

@@ -15,8 +15,10 @@ NAME = "03_small_chapter.ipynb"
 
 
 def notebook(*texts, outputs=()):
-    cells = [{"cell_type": "code", "id": f"c{n}", "source": text, "metadata": {}, "outputs": list(outputs), "execution_count": None}
-             for n, text in enumerate(texts)]
+    cells = [
+        {"cell_type": "code", "id": f"c{n}", "source": text, "metadata": {}, "outputs": list(outputs), "execution_count": None}
+        for n, text in enumerate(texts)
+    ]
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 
 
@@ -63,7 +65,9 @@ def run(path):
     """What Jupyter leaves after Run All and Shift+Enter on the last cell: outputs, counts, an empty cell."""
     stored = json.loads(path.read_text("utf-8"))
     for cell in stored["cells"]:
-        cell.update(execution_count=7, outputs=[{"output_type": "stream", "name": "stdout", "text": ["hi"]}], source=[cell["source"]])
+        cell.update(
+            execution_count=7, outputs=[{"output_type": "stream", "name": "stdout", "text": ["hi"]}], source=[cell["source"]]
+        )
     stored["cells"].append({"cell_type": "code", "id": "e", "source": [], "metadata": {}, "outputs": [], "execution_count": None})
     path.write_text(json.dumps(stored, indent=4), "utf-8")
     return path.read_bytes()

@@ -92,6 +92,14 @@ def test_a_check_is_compared_with_the_last_of_its_exercise_only(journal):
     assert journal.record("check", "softmax", code="a", status="wrong", hints=2) is False
 
 
+def test_after_a_reset_the_same_code_counts_again(journal):
+    same = {"code": "a", "status": "pass", "version": 1}
+    assert journal.record("check", "softmax", **same)
+    assert journal.record("reset", "softmax")
+    assert journal.record("check", "softmax", **same)
+    assert journal.record("check", "softmax", **same) is False
+
+
 def test_a_check_without_code_is_never_a_repetition(journal):
     assert journal.record("check", "softmax", status="error")
     assert journal.record("check", "softmax", status="error")
@@ -208,6 +216,27 @@ def test_events_are_recorded_where_a_person_is(monkeypatch, variable, shell, ter
     _shell(monkeypatch, shell)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: terminal))
     assert recording() is expected
+
+
+def test_a_real_kernel_tells_a_person_from_a_builder(monkeypatch):
+    from jupyter_client.manager import start_new_kernel
+
+    monkeypatch.delenv("TRANSFORMER_LITE_RECORD")
+    manager, client = start_new_kernel()
+    try:
+        printed = []
+        for asked in (True, False):  # as JupyterLab sends its cells; as nbclient does
+            client.execute_interactive(
+                "from transformer_lite.journal import recording; print(recording())",
+                allow_stdin=asked,
+                stdin_hook=lambda message: None,
+                output_hook=lambda message: printed.append(message["content"].get("text")),
+                timeout=60,
+            )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert [text for text in printed if text] == ["True\n", "False\n"]
 
 
 def test_no_standard_input_is_nobody(monkeypatch):

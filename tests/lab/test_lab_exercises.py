@@ -77,9 +77,7 @@ def test_after_a_hint_it_counts_as_with_help_and_after_the_solution_as_seen(caps
     assert "def softmax" in capsys.readouterr().out
     define_softmax()
     lab.check()
-    from transformer_lite.lab.exercises import exercise_states
-
-    assert exercise_states()["softmax"] == "seen"
+    assert journal.exercise_states(journal.default().events())["softmax"] == "seen"
 
 
 def test_hints_can_be_reread_and_do_not_fail_past_the_end(capsys):

@@ -323,8 +323,13 @@ def _render(source: Source, lang: str, solution: bool) -> Any:
         text = in_language(without_markers(cell.text), lang) if solution and cell.exercise else blank
         cells.append(nbformat.v4.new_code_cell(text, id=_identity(cell, blank, used), metadata=metadata))
     about = source.chapter
-    ours = {"chapter": about.id, "lang": lang, "minutes": about.minutes, "number": about.number,
-            "title": {"en": about.title.en, "ja": about.title.ja}}
+    ours = {
+        "chapter": about.id,
+        "lang": lang,
+        "minutes": about.minutes,
+        "number": about.number,
+        "title": {"en": about.title.en, "ja": about.title.ja},
+    }
     metadata = {"kernelspec": dict(KERNEL), "language_info": {"name": "python"}, "transformer_lite": ours}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -392,8 +397,16 @@ def _quiet_surroundings() -> Iterator[tuple[str, dict[str, str]]]:
     with tempfile.TemporaryDirectory(prefix="transformer_lite_build_") as folder:
         work = Path(folder) / "work"
         work.mkdir()
-        yield str(work), {**os.environ, "TRANSFORMER_LITE_STATIC": "1", "TRANSFORMER_LITE_RECORD": "0",
-                          "TRANSFORMER_LITE_HOME": str(Path(folder) / "home"), "PYTHONHASHSEED": "0"}
+        yield (
+            str(work),
+            {
+                **os.environ,
+                "TRANSFORMER_LITE_STATIC": "1",
+                "TRANSFORMER_LITE_RECORD": "0",
+                "TRANSFORMER_LITE_HOME": str(Path(folder) / "home"),
+                "PYTHONHASHSEED": "0",
+            },
+        )
 
 
 def execute(notebook: Any, where: Callable[[int], str]) -> None:
@@ -403,9 +416,16 @@ def execute(notebook: Any, where: Callable[[int], str]) -> None:
     running = [0]
     with _quiet_surroundings() as (folder, environment):
         client = nbclient.NotebookClient(
-            notebook, kernel_name=KERNEL["name"], timeout=TIMEOUT, record_timing=False, coalesce_streams=True,
-            resources={"metadata": {"path": folder}}, on_cell_start=lambda cell, cell_index: running.__setitem__(0, cell_index),
-        )  # fmt: skip
+            notebook,
+            kernel_name=KERNEL["name"],
+            timeout=TIMEOUT,
+            record_timing=False,
+            coalesce_streams=True,
+            # ipykernel warns about every kernel that listens on TCP; a build is not the place to say it.
+            extra_arguments=["--log-level=40"],
+            resources={"metadata": {"path": folder}},
+            on_cell_start=lambda cell, cell_index: running.__setitem__(0, cell_index),
+        )
         try:
             client.execute(env=environment)
         except exceptions.CellExecutionError as trouble:
@@ -563,5 +583,17 @@ def write_solved(folder: Path, lang: str, *, notebooks: Path | None = None) -> l
     return paths
 
 
-__all__ = ["BuildError", "Source", "UnknownChapter", "blank", "build", "execute", "in_language", "read", "solved", "stale",
-           "without_solution", "write_solved"]  # fmt: skip
+__all__ = [
+    "BuildError",
+    "Source",
+    "UnknownChapter",
+    "blank",
+    "build",
+    "execute",
+    "in_language",
+    "read",
+    "solved",
+    "stale",
+    "without_solution",
+    "write_solved",
+]

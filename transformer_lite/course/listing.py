@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -72,7 +73,8 @@ def chapter(name: str | int, among: tuple[Chapter, ...] | None = None) -> Chapte
     """
     among = chapters() if among is None else among
     text = str(name).strip().replace("\\", "/").rsplit("/", 1)[-1]
-    stem = text.removesuffix(".ipynb").removesuffix(".md").removesuffix(".new")
+    # A newer version that was put beside a learner's own ends in .new.ipynb, .new2.ipynb and so on.
+    stem = re.sub(r"(\.new\d*)?(\.ipynb|\.md)$", "", text)
     for candidate in among:
         if stem in (candidate.id, candidate.file) or (stem.isdecimal() and int(stem) == candidate.number):
             return candidate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +79,7 @@ def attention_scores(queries: ArrayLike, keys: ArrayLike) -> NDArray[np.floating
     d_k = queries.shape[-1]
     if keys.ndim < 2 or keys.shape[-1] != d_k:
         raise ValueError(f"keys must have shape (..., n_k, d_k) with d_k = {d_k} as in queries; got {keys.shape}.")
-    return queries @ keys.swapaxes(-1, -2) / np.sqrt(d_k)  # (..., n_q, d_k) @ (..., d_k, n_k) -> (..., n_q, n_k)
+    return queries @ keys.swapaxes(-1, -2) / math.sqrt(d_k)  # (..., n_q, d_k) @ (..., d_k, n_k) -> (..., n_q, n_k)
 
 
 @reference

@@ -38,11 +38,11 @@ CELLS_WITH_NUMBERS = 16  # a matrix with more rows or columns than this gets no 
 LONGEST_TABLE = 400  # cells; above it only the largest of each row are listed
 
 # Where matplotlib-fontja is missing: what Windows, macOS and Linux call their own Japanese fonts.
-_SYSTEM_FONTS = ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic", "Meiryo", "MS Gothic", "IPAexGothic", "IPAGothic",
-                 "VL Gothic", "TakaoGothic")  # fmt: skip
+_SYSTEM_FONTS = ("Noto Sans CJK JP", "Noto Sans JP", "Hiragino Sans", "Yu Gothic", "Meiryo", "MS Gothic", "IPAexGothic",
+                 "IPAGothic", "VL Gothic", "TakaoGothic")  # fmt: skip
 
 
-# --- fonts and style -------------------------------------------------------------------------------------------------------------
+# --- fonts and style ---
 
 
 @cache
@@ -119,14 +119,15 @@ def new_figure(width_px: int, height_px: int) -> Figure:
     return made
 
 
-def to_png(drawn: Figure) -> bytes:
+def to_png(drawn: Figure, *, cropped: bool = False) -> bytes:
     """The figure as PNG. The same figure gives the same bytes: neither a date nor matplotlib's version is written into it."""
     buffer = io.BytesIO()
-    drawn.savefig(buffer, format="png", dpi=drawn.dpi, metadata={"Software": None})
+    crop = {"bbox_inches": "tight", "pad_inches": 0.08} if cropped else {}
+    drawn.savefig(buffer, format="png", dpi=drawn.dpi, metadata={"Software": None}, **crop)
     return buffer.getvalue()
 
 
-# --- a picture and its numbers ---------------------------------------------------------------------------------------------------
+# --- a picture and its numbers ---
 
 
 @dataclass(frozen=True)
@@ -159,20 +160,17 @@ class Picture:
             f'style="max-width:100%"><figcaption>{_paragraph(self.text)}</figcaption></figure>{self.html_table()}'
         )
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        data = {"image/png": base64.b64encode(self.png).decode(), "text/html": self.html(), "text/plain": self.plain()}
-        return data, {"image/png": {"alt": f"{self.title}. {self.text}"}}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/png": base64.b64encode(self.png).decode(), "text/html": self.html(), "text/plain": self.plain()}
 
     def _ipython_display_(self) -> None:
         # A notebook shows only the richest type of a bundle, and which one differs from viewer to viewer. Two outputs, the
         # drawing and then its numbers, are read the same in JupyterLab (trusted or not), on GitHub and by nbconvert.
         from IPython.display import display
 
-        png = base64.b64encode(self.png).decode()
-        alternative = f"{self.title}. {self.text}"
-        display({"image/png": png, "text/plain": alternative}, metadata={"image/png": {"alt": alternative}}, raw=True)
+        display({"image/png": base64.b64encode(self.png).decode(), "text/plain": self.title}, raw=True)
         numbers = f'<div lang="{self.lang}">{_paragraph(self.text)}{self.html_table()}</div>'
-        display({"text/html": numbers, "text/plain": self.plain()}, raw=True)
+        display({"text/html": numbers, "text/plain": "\n".join([self.text, plain_table(self.table)]).strip("\n")}, raw=True)
 
     def __repr__(self) -> str:
         return printable(self.plain())
@@ -206,6 +204,11 @@ def plain_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def without_tex(label: str) -> str:
+    """A drawing's label as plain text: ``$d_k$`` becomes d_k. Drawings may hold such simple TeX, tables may not."""
+    return label.replace("$", "").replace("\\sqrt{d_k}", "√d_k").replace("\\", "")
+
+
 def _paragraph(text: str) -> str:
     return f"<p>{html.escape(text)}</p>" if text else ""
 
@@ -216,14 +219,11 @@ def number(value: float, digits: int = 2) -> str:
         return "NaN"
     if np.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value != 0 and (abs(value) >= 1e5 or abs(value) < 0.5 * 10**-digits):
-        text = f"{value:.1e}" if abs(value) >= 1e5 else f"{0:.{digits}f}"
-    else:
-        text = f"{value:.{digits}f}"
-    return text.replace("-", "−")
+    text = f"{value:.1e}" if abs(value) >= 1e5 else f"{value:.{digits}f}"
+    return (text.removeprefix("-") if float(text) == 0 else text).replace("-", "−")
 
 
-# --- matrices --------------------------------------------------------------------------------------------------------------------
+# --- matrices ---
 
 
 @dataclass(frozen=True)
@@ -307,16 +307,17 @@ def matrices_picture(
     lang = lang or current()
     checked = [_checked(matrix) for matrix in matrices]
     with style():
-        figure = new_figure(*_matrices_size(checked, title))
+        cells = [_cell(values, len(matrices)) for values, _, _ in checked]
+        figure = new_figure(*_matrices_size(checked, cells, title))
         all_axes = figure.subplots(1, len(matrices), squeeze=False)[0]
-        for axes, matrix, (values, rows, columns) in zip(all_axes, matrices, checked, strict=True):
-            _draw_matrix(axes, matrix, values, rows, columns, lang, row_sums)
+        for axes, matrix, cell, (values, rows, columns) in zip(all_axes, matrices, cells, checked, strict=True):
+            _draw_matrix(axes, matrix, values, rows, columns, cell, lang, row_sums)
         if len(matrices) > 1:
             figure.suptitle(title, fontsize=12)
-        png = to_png(figure)
+        png = to_png(figure, cropped=True)
     table: list[list[str]] = []
     for matrix, (values, rows, columns) in zip(matrices, checked, strict=True):
-        table += _matrix_table(matrix, values, rows, columns, lang, titled=len(matrices) > 1, first=not table, row_sums=row_sums)
+        table += _matrix_table(matrix, values, rows, columns, lang, titled=len(matrices) > 1, row_sums=row_sums)
     longest = max(len(row) for row in table)
     return Picture(png, title, [row + [""] * (longest - len(row)) for row in table], note, lang)
 
@@ -333,25 +334,41 @@ def _checked(matrix: Matrix) -> tuple[NDArray[np.float64], list[str], list[str]]
     return values.astype(np.float64), labels[0], labels[1]
 
 
-def _matrices_size(checked: Sequence[tuple[NDArray[np.float64], list[str], list[str]]], title: str) -> tuple[int, int]:
-    """Width and height in pixels: cells of 52 px for small matrices, room for the labels, 900 px wide at most."""
+def _cell(values: NDArray[np.float64], panels: int) -> int:
+    """How many pixels wide a cell wants to be: wide enough for its number, and for short names below it where there is room."""
+    longest = max(values.shape, default=0)
+    if longest <= 4 and panels <= 2:
+        return 76
+    return 54 if longest <= 8 else 40 if longest <= CELLS_WITH_NUMBERS else 12
+
+
+def _matrices_size(
+    checked: Sequence[tuple[NDArray[np.float64], list[str], list[str]]], cells: Sequence[int], title: str
+) -> tuple[int, int]:
+    """Width and height in pixels, with room for the names; 900 px wide at most. What stays empty is cropped."""
     panel_widths, heights = [], []
-    for values, rows, columns in checked:
-        cell = 54 if max(values.shape, default=0) <= 8 else 40 if max(values.shape) <= CELLS_WITH_NUMBERS else 12
-        label = min(12 * max(map(width, rows), default=0) * 0.6, 160)
-        panel_widths.append(max(cell * values.shape[1] + label + 100, 230))
+    for (values, rows, columns), cell in zip(checked, cells, strict=True):
+        panel_widths.append(max(cell * values.shape[1] + min(7 * max(map(width, rows), default=0), 160) + 90, 230))
         turned = min(7 * max(map(width, columns), default=0), 130) if _turn(columns, cell) else 16
-        heights.append(max(cell * values.shape[0], 60) + turned + 105)
-    total = min(max(sum(panel_widths), 300, 13 * width(title) * 0.62), 900)
-    return round(total), round(min(max(heights) + (24 if len(checked) > 1 else 0), 760))
+        heights.append(max(cell * values.shape[0], 60) + turned + 80)
+    total = min(max(sum(panel_widths), 300, 9 * width(title)), 900)
+    return round(total), round(min(max(heights) + (30 if len(checked) > 1 else 0), 760))
 
 
 def _turn(labels: Sequence[str], cell: float) -> bool:
-    return max(map(width, labels), default=0) * 6 > cell - 4
+    """Whether names must stand upright to fit below their cells."""
+    return max(map(width, labels), default=0) * 7 > cell - 4
 
 
 def _draw_matrix(
-    axes: Axes, matrix: Matrix, values: NDArray[np.float64], rows: list[str], columns: list[str], lang: str, row_sums: bool
+    axes: Axes,
+    matrix: Matrix,
+    values: NDArray[np.float64],
+    rows: list[str],
+    columns: list[str],
+    cell: int,
+    lang: str,
+    row_sums: bool,
 ) -> None:
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
@@ -360,9 +377,9 @@ def _draw_matrix(
     inside = finite.size == 0 or (finite.min() >= 0 and finite.max() <= 1 + 1e-9)
     low, high = (0.0, 1.0) if inside else (finite.min(), finite.max())
     palette = colormaps[SEQUENTIAL].with_extremes(bad="#bbbbbb")
-    axes.imshow(np.where(np.isfinite(values), values, np.nan), cmap=palette, vmin=low, vmax=high or 1.0, aspect="equal")
+    if values.size:
+        axes.imshow(np.where(np.isfinite(values), values, np.nan), cmap=palette, vmin=low, vmax=high or 1.0, aspect="equal")
     axes.set_title(matrix.title)
-    cell = 54 if max(values.shape, default=0) <= 8 else 40
     few_columns, few_rows = len(columns) <= 40, len(rows) <= 40
     axes.set_xticks(range(len(columns)) if few_columns else [], columns if few_columns else [])
     axes.set_yticks(range(len(rows)) if few_rows else [], rows if few_rows else [])
@@ -396,9 +413,9 @@ def _ink(shade: Sequence[float]) -> str:
 
 
 def _matrix_table(
-    matrix: Matrix, values: NDArray[np.float64], rows: list[str], columns: list[str], lang: str, *, titled: bool, first: bool, row_sums: bool
+    matrix: Matrix, values: NDArray[np.float64], rows: list[str], columns: list[str], lang: str, *, titled: bool, row_sums: bool
 ) -> list[list[str]]:
-    corner = matrix.title if titled else message("explore.picture.corner", lang)
+    corner = without_tex(matrix.title) if titled else message("explore.picture.corner", lang)
     whole = np.asarray(matrix.values).dtype.kind in "biu"
     if values.size > LONGEST_TABLE:
         header = [corner, *(message("explore.picture.nth_largest", lang, rank=rank) for rank in range(1, 6))]
@@ -415,7 +432,7 @@ def _matrix_table(
     return [header, *body]
 
 
-# --- curves ----------------------------------------------------------------------------------------------------------------------
+# --- curves ---
 
 
 @dataclass(frozen=True)
@@ -459,8 +476,8 @@ def lines_picture(panels: Lines | Sequence[Lines], *, title: str, lang: str | No
     table: list[list[str]] = []
     for panel in panels:
         if len(panels) > 1:
-            table.append([panel.title])
-        table.append([panel.x_label, *panel.series])
+            table.append([without_tex(panel.title)])
+        table.append([without_tex(name) for name in (panel.x_label, *panel.series)])
         whole = np.asarray(panel.x).dtype.kind in "iu"
         for i, x in enumerate(np.asarray(panel.x, dtype=np.float64)):
             ys = (number(float(np.asarray(y)[i]), panel.digits) for y in panel.series.values())
@@ -469,8 +486,8 @@ def lines_picture(panels: Lines | Sequence[Lines], *, title: str, lang: str | No
     return Picture(png, title, [row + [""] * (longest - len(row)) for row in table], note, lang)
 
 
-def draw_lines(axes: Axes, panel: Lines) -> None:
-    """Draw ``panel`` on axes of one's own. Call it inside `style`."""
+def draw_lines(axes: Axes, panel: Lines, legend: str | None = "best") -> None:
+    """Draw ``panel`` on axes of one's own, its legend at matplotlib's place ``legend`` (None: none). Call it inside `style`."""
     x = np.asarray(panel.x, dtype=np.float64)
     few = x.size <= 20
     for i, (name, y) in enumerate(panel.series.items()):
@@ -489,7 +506,7 @@ def draw_lines(axes: Axes, panel: Lines) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xticks(x if few else axes.get_xticks())
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.set_xlim(x.min() / 1.1, x.max() * 1.1)
+        axes.set_xlim(x.min() / 1.2, x.max() * 1.2)
     if panel.log_y:
         axes.set_yscale("log")
     axes.set_title(panel.title)
@@ -497,8 +514,8 @@ def draw_lines(axes: Axes, panel: Lines) -> None:
     axes.set_ylabel(panel.y_label)
     axes.grid(True, color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
-    if len(panel.series) > 1:
-        axes.legend(frameon=True, framealpha=0.9)
+    if legend and len(panel.series) > 1:
+        axes.legend(loc=legend, frameon=True, framealpha=0.9)
 
 
 def picture(figure: Figure, *, title: str, table: Sequence[Sequence[str]], text: str, lang: str | None = None) -> Picture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import sqlite3
@@ -67,7 +68,8 @@ class Journal:
 
         Not stored, without trouble: anything while `recording` is false, and what only repeats the last event, so that running
         a notebook twice inflates nothing. A "check" repeats the last one of its exercise if code, status and exercise version
-        (``code``, ``status``, ``version``) are the same, whenever that was; without a ``code`` it is never a repetition.
+        (``code``, ``status``, ``version``) are the same, whenever that was, unless there was a "reset" since; without a ``code``
+        it is never a repetition.
         A "language" repeats the language in use. An "open" repeats the last chapter opened, and any other event the last of its
         kind and subject, if it is the same within a minute: a cell run twice, a second click. Later it is a new answer.
         """
@@ -79,7 +81,7 @@ class Journal:
                 stored = self._write(lambda connection: self._add(connection, event))
             except _TROUBLES as error:
                 self._note(error)
-                if not _repeats(event, self.last(*_compared_with(event))):
+                if not _repeats(event, self.last):
                     self._kept.append(event)
                 return False
             self._all_written()
@@ -215,7 +217,7 @@ class Journal:
 
     def _add(self, connection: sqlite3.Connection, event: Event) -> bool:
         insert(connection, self._kept)
-        if any(_repeats(event, last) for last in select(connection, *_compared_with(event), newest=True)):
+        if _repeats(event, lambda kind, subject: next(iter(select(connection, kind, subject, newest=True)), None)):
             return False
         insert(connection, [event])
         return True
@@ -324,7 +326,7 @@ class Journal:
         elif (
             code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
             or number in (errno.EACCES, errno.EPERM, errno.EROFS)
-            or (code == sqlite3.SQLITE_CANTOPEN and not _may_write(self.path))
+            or (code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) and not _may_write(self.path))
         ):
             self._trouble("read_only")
         else:
@@ -360,6 +362,12 @@ def default() -> Journal:
         return _default
 
 
+@atexit.register
+def _close_default() -> None:
+    if _default is not None:
+        _default.close()  # the last chance for what is still kept in memory
+
+
 def trouble_message(lang: str, again: bool = False) -> str | None:
     """`Journal.trouble_message` of the process's journal."""
     return default().trouble_message(lang, again)
@@ -373,17 +381,18 @@ def _text(code: str, lang: str) -> str:
         return tomllib.load(file)["journal"]["trouble"][code][lang]
 
 
-def _compared_with(event: Event) -> tuple[str, str | None]:
-    """Which last event decides whether this one is a repetition: for where and in which language one is, the last of the kind."""
-    return event.kind, None if event.kind in ("open", "language") else event.subject
-
-
-def _repeats(event: Event, last: Event | None) -> bool:
+def _repeats(event: Event, newest: Callable[[str, str | None], Event | None]) -> bool:
+    """Whether ``event`` only repeats the ``newest`` (of a kind, about a subject); see `Journal.record`."""
+    # Where one is, and in which language, is a state of the course: what counts is the last of the kind, whatever it was about.
+    last = newest(event.kind, None if event.kind in ("open", "language") else event.subject)
     if last is None or last.subject != event.subject:
         return False
     ours, theirs = event.parameters, last.parameters
     if event.kind == "check":
-        return ours.get("code") is not None and all(ours.get(name) == theirs.get(name) for name in ("code", "status", "version"))
+        if ours.get("code") is None or any(ours.get(name) != theirs.get(name) for name in ("code", "status", "version")):
+            return False
+        reset = newest("reset", event.subject)
+        return reset is None or reset.at < last.at
     return ours == theirs and (event.kind == "language" or abs(event.at - last.at) < REPEAT)
 
 

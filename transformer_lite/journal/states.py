@@ -56,14 +56,18 @@ def exercise_states(events: Iterable[Event]) -> dict[str, ExerciseState]:
 
     "yours": passed before any hint or solution. "with_help": passed after a hint. "seen": the solution was revealed first,
     whether or not a pass followed. "tried": none of these yet. A blank exercise ("unsolved") and a fault of the checker
-    ("grader_problem") are no tries.
+    ("grader_problem") are no tries. After a "reset" the exercise begins anew.
     """
     states: dict[str, ExerciseState] = {}
     helped: set[str] = set()
     revealed: set[str] = set()
     for event in _in_order(events):
         exercise, reached = event.subject, None
-        if event.kind == "hint":
+        if event.kind == "reset":
+            states.pop(exercise, None)
+            helped.discard(exercise)
+            revealed.discard(exercise)
+        elif event.kind == "hint":
             helped.add(exercise)
             reached = "tried"
         elif event.kind == "solution":

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from transformer_lite import content, equations, journal, practice
-from transformer_lite.lab.session import LabError, events, friendly, record, say
+from transformer_lite import content, practice
+from transformer_lite.lab.session import LabError, friendly, record, say, unknown
 from transformer_lite.language import current, message
 
 _answers: dict[str, ExerciseFunction] = {}
@@ -37,7 +37,7 @@ class ExerciseFunction:
         """The function that a call reaches."""
         if self.source == "yours":
             return self.__transformer_lite_function__
-        return getattr(equations, practice.exercise(self.exercise_id).reference)
+        return practice.exercise(self.exercise_id).reference
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel to the checker's process as the plain function that is called."""
@@ -176,22 +176,10 @@ def reset(which: Any = None, *, confirm: bool = False) -> None:
     say(message("lab.reset", exercise=exercise_id))
 
 
-def exercise_states() -> dict[str, str]:
-    """How far each exercise is ("yours", "with_help", "seen", "tried"), counting from its last reset."""
-    since: dict[str, int] = {}
-    happened = events()
-    for number, event in enumerate(happened):
-        if event.kind == "reset":
-            since[event.subject] = number
-    return journal.exercise_states([event for number, event in enumerate(happened) if number >= since.get(event.subject, 0)])
-
-
 def _exercise(exercise_id: str) -> practice.Exercise:
     try:
         return practice.exercise(exercise_id)
     except KeyError as error:
-        from transformer_lite.lab.session import unknown
-
         raise LabError(unknown(error)) from None
 
 

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from transformer_lite import content, course, journal, practice
 from transformer_lite.explore.tables import Page, Table
-from transformer_lite.lab.exercises import exercise_states
 from transformer_lite.lab.session import LabError, events, friendly, say_trouble
 from transformer_lite.language import current, message
 
@@ -105,7 +104,7 @@ def summary(chapter: str | int) -> Page:
 def progress() -> Page:
     """How far you are: per chapter and per trap. Yours, with help, seen, tried; a picture and the same as a table."""
     lang = current()
-    states = exercise_states()
+    states = journal.exercise_states(events())
     answers = journal.question_states(events())
     rows: list[list[str]] = []
     bars: list[tuple[str, dict[str, int], int]] = []

@@ -1,7 +1,7 @@
 """Reads an answer as a learner types it, and grades it. No display, no journal: what happened goes back to the caller.
 
-An answer has two forms. What the learner gives uses the *letters shown* ("b", 2, "a,c", "1/8", {1: "b"}); `read` turns it into the
-*chosen* form, which uses the keys of the YAML, is JSON-able, and is what a journal keeps. `judge` grades the chosen form.
+An answer has two forms. What the learner gives uses the *letters shown* ("b", 2, "a,c", "1/8", {1: "b"}); `read` turns it into
+the *chosen* form, which uses the keys of the YAML, is JSON-able, and is what a journal keeps. `judge` grades the chosen form.
 """
 
 from __future__ import annotations
@@ -320,8 +320,9 @@ def _judge_number(question: Any, chosen: Any) -> Grade:
     met = None
     if not correct:
         # Someone who got 0.35355 may type 0.354: half a percent is still that number.
-        close = [near for near in question.near if abs(value - near.value) <= max(question.tolerance, 0.005 * abs(near.value)) + slack]
-        met = min(close, key=lambda near: abs(value - near.value), default=None)
+        met = min(question.near, key=lambda near: abs(value - near.value), default=None)
+        if met is not None and abs(value - met.value) > max(question.tolerance, 0.005 * abs(met.value)) + slack:
+            met = None
     feedback = [Feedback("answer", "chosen_right" if correct else "missed", question.why)]
     if met is not None:
         feedback.insert(0, Feedback(f"near:{met.value:.12g}", "chosen_wrong", met.why))

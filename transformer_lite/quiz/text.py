@@ -40,7 +40,7 @@ def as_text(questions: Iterable[Question], lang: str | None = None, seed: int | 
     return safe("\n\n".join(parts) + "\n")
 
 
-def prediction_as_text(prediction: Prediction, lang: str | None = None) -> str:
+def prediction_text(prediction: Prediction, lang: str | None = None) -> str:
     """A prediction with its letters and how to make it in code."""
     lang = lang or language.current()
     lines = [message("quiz.text.prediction", lang), prediction.stem(lang)]
@@ -105,6 +105,17 @@ def prediction_as_html(prediction: Prediction, lang: str | None = None) -> str:
         f"<p>{_escaped(prediction.stem(lang))}</p>{_html_list(lettered(prediction, lang))}"
         f"<p>{_escaped(message('quiz.text.static', lang))}</p></section>"
     )
+
+
+def static_form(questions: Iterable[Question], lang: str | None = None, seed: int | str | None = None) -> Static:
+    """The questions as a stored notebook shows them."""
+    questions = tuple(questions)
+    return Static(as_html(questions, lang, seed), as_text(questions, lang, seed))
+
+
+def static_prediction(prediction: Prediction, lang: str | None = None) -> Static:
+    """A prediction as a stored notebook shows it."""
+    return Static(prediction_as_html(prediction, lang), prediction_text(prediction, lang))
 
 
 class Static:

@@ -87,8 +87,8 @@ function plane(label) {
     root.append(svg("line", { y1: py(i), y2: py(i), x1: px(-LIMIT), x2: px(LIMIT), class: kind }));
   }
   for (const i of [-4, -2, 2, 4]) {
-    root.append(svg("text", { x: px(i), y: py(0) + 12, class: "tl-tick", "text-anchor": "middle" }, number(i, 0)));
-    root.append(svg("text", { x: px(0) - 4, y: py(i) + 4, class: "tl-tick", "text-anchor": "end" }, number(i, 0)));
+    root.append(svg("text", { x: px(i), y: SIZE - 8, class: "tl-tick", "text-anchor": "middle" }, number(i, 0)));
+    root.append(svg("text", { x: 19, y: py(i) + 4, class: "tl-tick", "text-anchor": "end" }, number(i, 0)));
   }
   return root;
 }
@@ -122,8 +122,8 @@ function build(model, element) {
   const lang = model.get("lang");
   const tokens = model.get("tokens");
   const glosses = model.get("glosses");
-  const keys = model.get("keys");
-  const values = model.get("values");
+  const keys = model.get("key_vectors");
+  const values = model.get("value_vectors");
   const colours = tokens.map((_, i) => COLOURS[i % COLOURS.length]);
   const root = html("div", { class: "tl-root tl-bench", lang });
   const cleanups = [];
@@ -204,19 +204,19 @@ function build(model, element) {
   right.append(outputMark, outputLabel);
 
   const panel = (name, content, kind) => html("div", { class: `tl-panel ${kind}` }, html("p", { class: "tl-heading" }, name), content);
-  const numbers = html("div", { class: "tl-panel tl-numbers" }, table);
-  root.append(html("div", { class: "tl-panels" }, panel(words.plane_keys, left, "tl-keys"), numbers, panel(words.plane_values, right, "tl-values")));
+  const side = html("div", { class: "tl-panel tl-side" });
+  root.append(html("div", { class: "tl-panels" }, panel(words.plane_keys, left, "tl-keys"), panel(words.plane_values, right, "tl-values"), side));
 
   // Controls
   const slider = (name, className, attributes) => {
-    const input = focusable(html("input", { type: "range", class: className, ...attributes }));
-    const shown = html("output");
-    return { input, shown, label: html("label", {}, name, input, shown) };
+    const input = focusable(html("input", { type: "range", class: className, "aria-label": name, ...attributes }));
+    const shown = html("span", { class: "tl-shown", "aria-hidden": "true" }); // the input's aria-valuetext says it
+    return { input, shown, label: html("label", {}, name, shown, input) };
   };
   const direction = slider(words.direction, "tl-direction", { min: -180, max: 180, step: 1 });
   const length = slider(words.length, "tl-length", { min: 0, max: LIMIT, step: STEP });
   const scale = focusable(html("input", { type: "checkbox", class: "tl-scale" }));
-  root.append(html("div", { class: "tl-controls" }, direction.label, length.label, html("label", {}, scale, words.scale)));
+  side.append(html("div", { class: "tl-controls" }, direction.label, length.label, html("label", {}, scale, words.scale)));
   const stretch = () => move(Number(length.input.value) * Math.cos(angle), Number(length.input.value) * Math.sin(angle));
   listen(direction.input, "input", () => {
     angle = (Number(direction.input.value) * Math.PI) / 180;
@@ -245,7 +245,8 @@ function build(model, element) {
   button(words.reset, "tl-reset", () => choose(-1, model.get("initial")));
   const note = html("p", { class: "tl-note" });
   const status = html("span", { class: "tl-hidden", role: "status", "aria-live": "polite" });
-  root.append(presets, note, html("p", { class: "tl-hint" }, words.hint), status);
+  side.append(presets);
+  root.append(note, html("div", { class: "tl-numbers" }, table), status);
 
   // Keyboard and pointer on plane 1
   const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
@@ -322,7 +323,7 @@ function build(model, element) {
     length.input.setAttribute("aria-valuetext", length.shown.textContent);
     scale.checked = scaled;
     const preset = model.get("presets")[model.get("preset")];
-    note.textContent = preset ? preset.note : "";
+    note.textContent = preset ? preset.note : words.hint;
 
     const list = tokens.map((token, i) => fill(words.state_weight, { token, weight: number(weights[i]) })).join(words.state_comma);
     const state = fill(words.state, {
@@ -349,7 +350,7 @@ function render({ model, el }) {
     clean();
     clean = build(model, el);
   };
-  const structure = ["strings", "tokens", "keys", "values", "presets"];
+  const structure = ["strings", "tokens", "key_vectors", "value_vectors", "presets"];
   for (const name of structure) model.on(`change:${name}`, rebuild);
   return () => {
     clean();

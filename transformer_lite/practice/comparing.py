@@ -1,0 +1,78 @@
+"""Comparing arrays: how close is right, and where the first difference is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# By the precision of what came back: relative and absolute.
+_RIGHT = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-6, 1e-8)}
+# A trap may be written with a small constant in it (a norm + 1e-8), and traps lie further apart than 1e-2.
+TRAP_RELATIVE, TRAP_ABSOLUTE = 1e-5, 2e-6
+
+
+def tolerance(array: NDArray) -> tuple[float, float]:
+    """(relative, absolute) within which ``array`` is right."""
+    return _RIGHT.get(array.dtype.itemsize, _RIGHT[8]) if array.dtype.kind == "f" else _RIGHT[8]
+
+
+def right(actual: NDArray, expected: NDArray) -> bool:
+    """True if ``actual`` is the right answer: the same shape (nothing is broadcast) and the same numbers."""
+    if actual.shape != expected.shape:
+        return False
+    if expected.dtype == bool:
+        return bool(np.array_equal(actual, expected))
+    relative, absolute = tolerance(actual)
+    return bool(np.allclose(actual, expected, rtol=relative, atol=absolute, equal_nan=False))
+
+
+def same_mistake(actual: NDArray, mistaken: NDArray) -> bool:
+    """True if ``actual`` is what a trap gives, infinities and NaN included."""
+    if actual.shape != mistaken.shape:
+        return False
+    if mistaken.dtype == bool:
+        return bool(np.array_equal(actual, mistaken))
+    relative, absolute = tolerance(actual)
+    relative, absolute = max(relative, TRAP_RELATIVE), max(absolute, TRAP_ABSOLUTE)
+    with np.errstate(all="ignore"):
+        return bool(np.allclose(actual, mistaken, rtol=relative, atol=absolute, equal_nan=True))
+
+
+def largest_difference(one: NDArray, other: NDArray) -> float | None:
+    """The largest difference between finite entries; None where there is none to compare."""
+    if one.shape != other.shape or one.size == 0:
+        return None
+    with np.errstate(all="ignore"):
+        difference = np.abs(np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64))
+    finite = difference[np.isfinite(difference)]
+    return float(finite.max()) if finite.size else None
+
+
+def first_difference(actual: NDArray, expected: NDArray) -> dict[str, Any]:
+    """Where two arrays of one shape first differ, and two values that look different."""
+    if expected.dtype == bool:
+        wrong = actual != expected
+    else:
+        relative, absolute = tolerance(actual)
+        wrong = ~np.isclose(actual, expected, rtol=relative, atol=absolute, equal_nan=False)
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    yours, right_one = visibly_different(actual[index], expected[index])
+    return {"index": list(index), "yours": yours, "right": right_one, "count": int(wrong.sum()), "of": int(wrong.size)}
+
+
+def visibly_different(one: Any, other: Any) -> tuple[str, str]:
+    """Two numbers as text, with as many digits as it takes for them to look different."""
+    if isinstance(one, (bool, np.bool_)):
+        return str(bool(one)), str(bool(other))
+    for digits in range(3, 18):
+        texts = f"{float(one):.{digits}g}", f"{float(other):.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return repr(float(one)), repr(float(other))
+
+
+def number(value: float | None) -> str:
+    """A number for a sentence: three figures, no more."""
+    return "-" if value is None else f"{value:.3g}"
