@@ -231,9 +231,12 @@ def test_a_folder_without_yaml_is_an_error(tmp_path):
 
 
 def test_surprises_of_yaml_are_errors_not_guesses(folder):
-    spoil(folder, 'en: "Yes"', "en: 12:30")
-    spoil(folder, 'en: "No"', "en: 08")
-    assert all("valid string" in message for message in messages(folder)) or len(messages(folder)) == 1
+    text = spoil(folder, 'en: "Yes"', "en: 08")
+    (found,) = messages(folder)
+    assert found.startswith(f"01_a.yaml:{line_of(text, 'en: 08')}: ") and "valid string" in found
+    (folder / "01_a.yaml").write_text(BANK.replace('en: "Yes"', "en: no").replace('en: "No"', "en: 12:30"), "utf-8")
+    options = content.load(folder).questions["a-chapter.topic.001"].options
+    assert [option.text.en for option in options] == ["no", "12:30"]  # YAML 1.1 would read False and 750
 
 
 # ------------------------------------------------------------------------------------------------------------ the compiled form

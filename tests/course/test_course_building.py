@@ -208,12 +208,25 @@ def test_a_build_without_running_keeps_the_outputs_of_unchanged_cells(notebooks,
     assert cells[2]["execution_count"] is None
 
 
-def test_a_cell_that_raises_stops_the_build_with_its_line_and_writes_nothing(notebooks, source):
+def test_a_cell_that_raises_stops_the_build_with_its_line_and_leaves_what_was_there(notebooks, source):
+    built = {path: path.read_bytes() for path in course.build(notebooks=notebooks)}
     replace(source, "print(1 + 1)", "print(1 / 0)")
     with pytest.raises(course.BuildError) as caught:
         course.build(notebooks=notebooks)
     assert f":{line_of(source, 'this is a string')}: " in str(caught.value) and "ZeroDivisionError" in str(caught.value)
-    assert not (notebooks / "ja").exists()
+    assert {path: path.read_bytes() for path in built} == built
+    for path in built:
+        path.unlink()
+    with pytest.raises(course.BuildError):
+        course.build(notebooks=notebooks)
+    assert not list(notebooks.glob("*/*.ipynb"))
+
+
+def test_a_chapter_can_ask_for_the_list_of_chapters_while_the_first_build_runs_it(notebooks, source):
+    replace(source, "print(1 + 1)", f"import json, pathlib; print(sorted(p.name for p in pathlib.Path({str(notebooks)!r}).glob('en/*')))")
+    course.build(notebooks=notebooks)
+    stored = json.loads((notebooks / "ja/03_small_chapter.ipynb").read_text("utf-8"))
+    assert "03_small_chapter.ipynb" in str([cell.get("outputs") for cell in stored["cells"]])
 
 
 def test_building_a_chapter_by_any_of_its_names(notebooks):

@@ -15,7 +15,8 @@ FLAGS += ["--disable-component-update", "--disable-sync"]
 
 # A page with JupyterLab's theme variables and its habit of taking keys for itself (here: every key that reaches the document).
 PAGE = """<!doctype html><meta charset="utf-8"><style>
-body { margin: 0; background: var(--jp-layout-color1); --jp-layout-color1: #fff; --jp-content-font-color1: rgba(0,0,0,.87); --jp-brand-color1: #1976d2; }
+body { margin: 0; background: var(--jp-layout-color1); }
+body { --jp-layout-color1: #fff; --jp-content-font-color1: rgba(0,0,0,.87); --jp-brand-color1: #1976d2; }
 body.dark { --jp-layout-color1: #111; --jp-content-font-color1: #fff; --jp-brand-color1: #2196f3; }
 %s</style><body><h2 id="scaling">Scaling</h2><div id="el"></div></body>"""
 START = """async ([source, state]) => {
@@ -48,8 +49,11 @@ CONTRAST = """(node) => {
   while (paint(getComputedStyle(ground).backgroundColor)[3] < 255) ground = ground.parentElement;
   const back = paint(getComputedStyle(ground).backgroundColor);
   const c = new OffscreenCanvas(1, 1).getContext("2d");
-  for (const colour of [getComputedStyle(ground).backgroundColor, getComputedStyle(node).color]) { c.fillStyle = colour; c.fillRect(0, 0, 1, 1); }
-  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+  for (const colour of [getComputedStyle(ground).backgroundColor, getComputedStyle(node).color]) {
+    c.fillStyle = colour; c.fillRect(0, 0, 1, 1);
+  }
+  const linear = (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => [r, g, b].map((v) => linear(v / 255))
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const [a, b] = [light([...c.getImageData(0, 0, 1, 1).data]), light(back)].sort((x, y) => y - x);
   return (a + 0.05) / (b + 0.05);
@@ -98,7 +102,8 @@ def show(browser):
 def focused(page):
     """The focused element as a screen reader would call it: its label or text."""
     return page.evaluate(
-        "() => { const e = document.activeElement; return (e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText || '').trim(); }"
+        """() => { const e = document.activeElement;
+             return (e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText || '').trim(); }"""
     )
 
 
@@ -130,6 +135,7 @@ def test_all_six_kinds_by_keyboard_alone(questions, show):
 
     # single: the arrows choose, Enter checks, and the explanation of what was chosen comes first
     tab_to(page, "A. ")
+    page.evaluate("window.stolen = []")  # the keys until here belonged to the page
     press(page, *["ArrowDown"] * shown["single"].index("b"), *([] if shown["single"].index("b") else ["Space"]), "Enter")
     verdict(page, "Not correct")
     assert "Not correct" in focused(page)

@@ -119,7 +119,10 @@ def _read(folder: Path) -> list[dict[str, Any]]:
             problems.append(f"{path.name}:1: not UTF-8 (byte {error.start})")
             continue
         try:
-            _forbid_aliases(text, path.name, problems)
+            aliases = _aliases(text, path.name)
+            if aliases:  # loading them could fill the memory
+                problems += aliases
+                continue
             tree = YAML(typ="rt").load(text)
         except YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
@@ -141,13 +144,15 @@ def _read(folder: Path) -> list[dict[str, Any]]:
     return result
 
 
-def _forbid_aliases(text: str, name: str, problems: list[str]) -> None:
+def _aliases(text: str, name: str) -> list[str]:
     from ruamel.yaml import YAML
     from ruamel.yaml.events import AliasEvent
 
-    for event in YAML(typ="safe", pure=True).parse(text):
-        if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
-            problems.append(f"{name}:{event.start_mark.line + 1}: anchors and aliases are not allowed; write the text out")
+    return [
+        f"{name}:{event.start_mark.line + 1}: anchors and aliases are not allowed; write the text out"
+        for event in YAML(typ="safe", pure=True).parse(text)
+        if isinstance(event, AliasEvent) or getattr(event, "anchor", None)
+    ]
 
 
 def _plain(node: Any, path: str, lines: dict[str, int]) -> Any:

@@ -52,7 +52,7 @@ class Cell:
     exercise: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """One chapter as it is written: both languages, with the solutions."""
 
@@ -467,22 +467,35 @@ def build(
         notebooks: the folder that holds ``source/``, ``ja/`` and ``en/``; the course's own by default.
         progress: called with each notebook's path before it is built.
 
-    Raises `BuildError` with everything that is wrong as ``file:line: message``, and writes nothing of that chapter then.
+    Raises `BuildError` with everything that is wrong as ``file:line: message``; what was there of that chapter stays then.
     """
     folder = _folder(notebooks)
-    changed = []
-    for source in _sources(folder, chapters):
-        built = {}
-        for lang in LANGUAGES:
-            path = folder / lang / f"{source.chapter.file}.ipynb"
-            progress(path)
-            built[path] = _finished(source, lang, path, execute)
-        for path, data in built.items():
-            if not path.is_file() or path.read_bytes() != data:
-                path.parent.mkdir(parents=True, exist_ok=True)
+    sources = _sources(folder, chapters)
+    paths = {(source, lang): folder / lang / f"{source.chapter.file}.ipynb" for source in sources for lang in LANGUAGES}
+    before = {path: path.read_bytes() if path.is_file() else None for path in paths.values()}
+    unfinished = dict(before)
+    try:
+        # A chapter that runs asks which chapters there are, and these very notebooks say so. So all are put there first, not yet
+        # run; what does not come to its end is taken back below.
+        for (source, lang), path in paths.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace(path, _finished(source, lang, path, run=False))
+        for source in sources:
+            built = {}
+            for lang in LANGUAGES:
+                path = paths[source, lang]
+                progress(path)
+                built[path] = _finished(source, lang, path, execute)
+            for path, data in built.items():
                 replace(path, data)
-                changed.append(path)
-    return changed
+                del unfinished[path]
+    finally:
+        for path, data in unfinished.items():
+            if data is None:
+                path.unlink(missing_ok=True)
+            else:
+                replace(path, data)
+    return [path for path in paths.values() if path.read_bytes() != before[path]]
 
 
 def _finished(source: Source, lang: str, path: Path, run: bool) -> bytes:

@@ -67,7 +67,7 @@ def visibly_different(one: Any, other: Any) -> tuple[str, str]:
     if isinstance(one, (bool, np.bool_)):
         return str(bool(one)), str(bool(other))
     for digits in range(3, 18):
-        texts = f"{float(one):.{digits}g}", f"{float(other):.{digits}g}"
+        texts = f"{float(one):#.{digits}g}", f"{float(other):#.{digits}g}"
         if texts[0] != texts[1]:
             return texts
     return repr(float(one)), repr(float(other))
@@ -76,3 +76,22 @@ def visibly_different(one: Any, other: Any) -> tuple[str, str]:
 def number(value: float | None) -> str:
     """A number for a sentence: three figures, no more."""
     return "-" if value is None else f"{value:.3g}"
+
+
+def as_mask(every: list[NDArray], array: NDArray) -> tuple[NDArray | None, str]:
+    """What a mask says in True and False, and in which style: "boolean", "numbers" (1 and 0) or "additive" (0 and −∞).
+
+    Args:
+        every: all masks that the function gave: a lone 0 says nothing about the style, so the others decide.
+        array: the one to read.
+
+    Returns:
+        (None, "") if it cannot be read as a mask.
+    """
+    if array.dtype == bool:
+        return array, "boolean"
+    if array.dtype.kind == "c":
+        return None, ""
+    if any((one <= -1e4).any() for one in every if one.dtype.kind in "iuf"):
+        return (array == 0, "additive") if ((array == 0) | (array <= -1e4)).all() else (None, "")
+    return (array == 1, "numbers") if ((array == 0) | (array == 1)).all() else (None, "")

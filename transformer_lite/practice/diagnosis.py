@@ -53,9 +53,7 @@ class _Search:
 
     def arrays(self, seen: Seen) -> tuple[NDArray, ...] | None:
         if self.exercise.boolean:
-            from transformer_lite.practice.judging import as_mask
-
-            truth, _ = as_mask(self.judgement.seen, seen)
+            truth, _ = self.judgement.mask(seen)
             return None if truth is None else (truth,)
         return seen.arrays
 
@@ -314,7 +312,8 @@ def _sums(weights: NDArray, axis: int = -1) -> list[dict[str, Any]]:
     sums = weights.sum(axis=axis)
     laws: list[dict[str, Any]] = []
     if np.abs(sums - 1).max() > 1e-4:
-        laws.append({"law": "sums", "low": float(sums.min()), "high": float(sums.max())})
+        low, high = float(sums.min()), float(sums.max())
+        laws.append({"law": "sums", "low": low, "high": high} if high - low > 1e-3 else {"law": "sums_all", "sum": low})
     else:
         laws.append({"law": "sums_hold"})
     if weights.min() < 0:

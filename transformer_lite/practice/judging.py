@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from transformer_lite import equations
 from transformer_lite.practice import guard, source
 from transformer_lite.practice.calling import Convention, convention
-from transformer_lite.practice.comparing import first_difference, right
+from transformer_lite.practice.comparing import as_mask, first_difference, right
 from transformer_lite.practice.exercises import Exercise, exercise
 from transformer_lite.practice.fixtures import EXTREME, MORE, PLAIN, Fixture, fixtures, smallest
 from transformer_lite.practice.running import Outcome, Value
@@ -68,7 +68,7 @@ class Seen:
         )
 
 
-def judge(exercise_id: str, function: Any) -> CheckResult:
+def judge(exercise_id: str, function: Any, *, seed: int | None = None) -> CheckResult:
     """Judge a learner's function.
 
     It runs in a worker process, so that nothing it does can harm this one. `lab.exercise`'s stand-in is unwrapped: what is judged is
@@ -77,6 +77,7 @@ def judge(exercise_id: str, function: Any) -> CheckResult:
     Args:
         exercise_id: the id of an exercise, such as "softmax".
         function: what the learner wrote.
+        seed: draws the input that is new each time; the verdict's evidence says which it was. None: a new one.
 
     Returns:
         The verdict, always; a mistake of ours gives the status "grader_problem".
@@ -87,14 +88,14 @@ def judge(exercise_id: str, function: Any) -> CheckResult:
     """
     asked = exercise(exercise_id)
     try:
-        return _judge(asked, source.own_function(function))
+        return _judge(asked, source.own_function(function), secrets.randbelow(10**6) if seed is None else seed)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} {frame.filename.rpartition('transformer_lite')[2].strip('/')}:{frame.lineno}"
         return CheckResult(asked.id, asked.version, "grader_problem", evidence={"code": place, "text": str(error)[:200]})
 
 
-def _judge(exercise: Exercise, function: Any) -> CheckResult:
+def _judge(exercise: Exercise, function: Any, seed: int) -> CheckResult:
     started = time.perf_counter()
     before = _before_running(exercise, function)
     if isinstance(before, CheckResult):
@@ -109,7 +110,7 @@ def _judge(exercise: Exercise, function: Any) -> CheckResult:
     key = _remembered.key(exercise, function, pickled)
     if (known := _remembered.get(key, function)) is not None:
         return known
-    result = _Judgement(exercise, function, called, pickled).verdict(started)
+    result = _Judgement(exercise, function, called, pickled, seed).verdict(started)
     if result.seconds > REMEMBERED:
         _remembered.keep(key, function, result)
     return result
@@ -144,9 +145,9 @@ def _is_reference(exercise: Exercise, function: Any) -> bool:
 class _Judgement:
     """One function under judgement: the runs, what was seen, and the verdict."""
 
-    def __init__(self, exercise: Exercise, function: Any, called: Convention, pickled: bytes | None) -> None:
+    def __init__(self, exercise: Exercise, function: Any, called: Convention, pickled: bytes | None, seed: int) -> None:
         self.exercise, self.function, self.called, self.pickled = exercise, function, called, pickled
-        self.seed = secrets.randbelow(10**6)
+        self.seed = seed
         every = fixtures(exercise.id, self.seed)
         # A function without the optional parameter is tried on everything that does not need it.
         self.fixtures = [one for one in every if len(one.arguments) <= called.accepts]
@@ -199,7 +200,7 @@ class _Judgement:
         from transformer_lite.practice import diagnosis
 
         result = _result(self.exercise, problem, started)
-        if problem.stage in ("signature", "return", "container") or problem.status == "variant":
+        if problem.stage in ("signature", "return", "container") or problem.status == "variant" or problem.code.startswith("raises_"):
             return result
         found = diagnosis.diagnose(self, problem)
         if problem.status == "error" and not found.traps:
@@ -229,8 +230,6 @@ class _Judgement:
             here = [seen for seen in self.seen if seen.fixture.phase == phase]
             for stage in (self._run, self._return, self._container, self._shape, self._dtype, self._finite, self._value):
                 for seen in here:
-                    if seen.fixture.may_raise and seen.outcome.error is not None:
-                        continue
                     problem = stage(seen)
                     if problem is not None:
                         problem.fixture = seen.fixture
@@ -247,6 +246,8 @@ class _Judgement:
         details = {key: error[key] for key in ("type", "bases", "text", "line", "function")}
         details["source"] = source.line_of(self.function, error["function"], error["line"])
         details["shapes"] = self._shapes(seen.fixture)
+        if seen.fixture.may_raise:  # everything before this was right: an error, but a friendly one
+            return Problem("wrong", "shape", "raises_batch" if "batch" in seen.fixture.name else "raises_vector", details)
         return Problem("error", "run", "raised", details)
 
     def _return(self, seen: Seen) -> Problem | None:
@@ -373,7 +374,7 @@ class _Judgement:
         return None
 
     def _mask_value(self, seen: Seen) -> Problem | None:
-        truth, style = as_mask(self.seen, seen)
+        truth, style = self.mask(seen)
         if truth is None:
             return Problem("wrong", "value", "not_a_mask", {"what": "mask", "dtype": seen.outcome.values[0].dtype})
         if not np.array_equal(truth, seen.expected[0]):
@@ -382,8 +383,13 @@ class _Judgement:
             return None
         return Problem("variant", "dtype", style, {"what": "mask", "dtype": seen.outcome.values[0].dtype})
 
+    def mask(self, seen: Seen) -> tuple[NDArray | None, str]:
+        """What a returned mask says in True and False, and in which style (see `as_mask`)."""
+        every = [one.arrays[0] for one in self.seen if one.arrays is not None and len(one.arrays) == 1]
+        return as_mask(every, seen.arrays[0]) if seen.arrays else (None, "")
+
     def _all_masks_right(self) -> bool:
-        truths = [(as_mask(self.seen, seen)[0], seen.expected[0]) for seen in self.seen]
+        truths = [(self.mask(seen)[0], seen.expected[0]) for seen in self.seen]
         return all(truth is not None and np.array_equal(truth, expected) for truth, expected in truths)
 
     # Remarks --------------------------------------------------------------------------------------------------------
@@ -400,7 +406,7 @@ class _Judgement:
             seconds=time.perf_counter() - started,
             cases=cases,
             smallest=smallest(self.exercise.id),
-            again=lambda arguments, limit=None: self.run(arguments, limit),
+            again=self.run,
         )
 
     def _named(self, fixture: Fixture) -> dict[str, Any]:
@@ -424,12 +430,6 @@ class _Judgement:
             notes.append(Note("no_default", {"names": ", ".join(self.called.defaults_missing)}))
         if self.ran.where != "worker":
             notes.append(Note("in_notebook", {"limit": self.exercise.limit}))
-        raised = [seen for seen in self.seen if seen.outcome.error is not None and seen.fixture.may_raise]
-        if raised and status != "error":
-            error = raised[0].outcome.error or {}
-            line = source.line_of(self.function, error["function"], error["line"])
-            code = "no_batch" if "batch" in raised[0].fixture.name else "no_vector"
-            notes.append(Note(code, {"error": error["type"], "line": error["line"] or "-", "source": line or "-"}))
         if status in ("pass", "variant"):
             notes += self._notes_on_right()
         elif (read := source.variables_read(self.function)) and status == "wrong":
@@ -469,19 +469,6 @@ def expected_of(exercise: Exercise, arguments: tuple[Any, ...]) -> tuple[NDArray
     """The right answer, as a tuple of arrays."""
     result = exercise.reference(*arguments)
     return tuple(result) if isinstance(result, equations.Attention) else (np.asarray(result),)
-
-
-def as_mask(every: list[Seen], seen: Seen) -> tuple[NDArray | None, str]:
-    """What a returned mask says in True and False, and in which style it says it: "boolean", "numbers" or "additive"."""
-    values = [one.arrays[0] for one in every if one.arrays is not None and len(one.arrays) == 1]
-    array = seen.arrays[0] if seen.arrays else None
-    if array is None or array.dtype.kind == "c":
-        return None, ""
-    if array.dtype == bool:
-        return array, "boolean"
-    if any((one <= -1e4).any() for one in values if one.dtype != bool and one.size):
-        return (array == 0, "additive") if ((array == 0) | (array <= -1e4)).all() else (None, "")
-    return (array == 1, "numbers") if ((array == 0) | (array == 1)).all() else (None, "")
 
 
 def _library_call(exercise: Exercise, function: Any) -> str | None:

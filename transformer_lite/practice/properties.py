@@ -94,6 +94,12 @@ def _only_0_and_1(asking: _Asking) -> Shown:
     return {"row": _row(weights[0])} if np.isin(weights, (0, 1)).all() else None
 
 
+def _sm8(asking: _Asking) -> Shown:
+    two = _of_vector([1.0, 0.0], lambda row: bool(np.isclose(row[0], 2 / 3, atol=1e-4)))(asking)
+    ten = None if two else _of_vector([1.0, 0.0], lambda row: bool(np.isclose(row[0], 10 / 11, atol=1e-4)))(asking)
+    return two or (ten and {**ten, "variant": "ten"})
+
+
 def _sm9(asking: _Asking) -> Shown:
     plain = asking.plain()
     x, weights = plain.fixture.arguments[0], _weights(plain)
@@ -121,7 +127,7 @@ def _at5(asking: _Asking) -> Shown:
         shown = _scaled_queries(f"√({symbol}/d_k)", lambda sizes, symbol=symbol: (sizes[symbol] / sizes["d_k"]) ** 0.5)(asking)
         if shown is not None:
             return {**shown, "length": symbol}
-    return None
+    return {"variant": "plain"}
 
 
 def _at6(asking: _Asking) -> Shown:
@@ -241,11 +247,9 @@ def _at19(asking: _Asking) -> Shown:
 
 def _counted(*arguments: int) -> Callable[[_Asking], Shown]:
     def shown(asking: _Asking) -> Shown:
-        from transformer_lite.practice.judging import as_mask
-
         for seen in asking.judgement.seen:
             if seen.fixture.arguments == arguments:
-                truth, _ = as_mask(asking.judgement.seen, seen)
+                truth, _ = asking.judgement.mask(seen)
                 if truth is None:
                     return None
                 call = ", ".join(str(one) for one in arguments)
@@ -267,7 +271,7 @@ _PROPERTIES: dict[str, Callable[[_Asking], Shown]] = {
     "SM5": _of_vector([0.0, 0.0, 0.0, 0.0], lambda row: np.allclose(row, 0.5)),
     "SM6": _only_0_and_1,
     "SM7": _of_vector([1.0, 0.0], lambda row: row[0] < row[1]),
-    "SM8": _of_vector([1.0, 0.0], lambda row: np.isclose(row[0], 2 / 3, atol=1e-4) or np.isclose(row[0], 10 / 11, atol=1e-4)),
+    "SM8": _sm8,
     "SM9": _sm9,
     "AT1": _scaled_queries("1/√d_k", lambda sizes: sizes["d_k"] ** -0.5),
     "AT2": _scaled_queries("√d_k", lambda sizes: sizes["d_k"] ** 0.5),

@@ -141,4 +141,4 @@ def variables_read(function: Any) -> tuple[str, ...]:
     """Numbers and arrays of the notebook that the function reads although they are not its parameters."""
     scope = getattr(inspect.unwrap(function), "__globals__", {}) if callable(function) else {}
     found = (name for name in sorted(names_used(function)) if name in scope)
-    return tuple(name for name in found if isinstance(scope[name], (int, float)) or hasattr(scope[name], "dtype"))
+    return tuple(name for name in found if isinstance(scope[name], (int, float)) or hasattr(scope[name], "__array__"))

@@ -163,6 +163,11 @@ class _Words:
                 return self._error()
         details = {**evidence, "test": self.test()}
         lines = [self.say(f"problem.{evidence['problem']}", **self._indexed(details))]
+        if evidence["problem"].startswith("raises_"):
+            if evidence.get("source"):
+                lines.append(self._place())
+                if ".T" in evidence["source"]:
+                    lines.append(self.say("error.keys_t"))
         if evidence["problem"] == "differs":
             lines = [self.say("unrecognised"), *self._laws(), *lines]
         return lines
@@ -215,13 +220,17 @@ class _Words:
             return [self.say("problem.died", exit_code=evidence["exit_code"], shapes=evidence["shapes"])]
         lines = [f"{evidence['type']}: {evidence['text']}".rstrip(": ")]
         if evidence.get("line"):
-            where = {"line": evidence["line"], "function": evidence["function"]}
-            lines.append(self.say("error.at_source", **where, source=evidence["source"]) if evidence.get("source") else self.say("error.at", **where))
+            lines.append(self._place())
         gloss = _gloss(evidence["bases"], evidence["text"])
         if gloss:
             lines.append(self.say(f"gloss.{gloss}"))
         lines.append(self.say("error.arguments", shapes=evidence["shapes"]))
         return lines
+
+    def _place(self) -> str:
+        where = {"line": self.evidence["line"], "function": self.evidence["function"]}
+        source = self.evidence.get("source")
+        return self.say("error.at_source", **where, source=source) if source else self.say("error.at", **where)
 
     def _laws(self) -> list[str]:
         lines = []
