@@ -158,15 +158,10 @@ class Notebook:
         """Run one cell, with another source if given, and return its place on the page."""
         if source is not None:
             self.page.evaluate(f"([n, s]) => {CELLS}[n].model.sharedModel.setSource(s)", [number, source])
-        before = self.page.evaluate(f"n => {CELLS}[n].model.executionCount", number)
+        self.page.evaluate(f"n => {{ {CELLS}[n].model.executionCount = null; }}", number)  # a restarted kernel counts from 1 again
         place = self.show(number)
         self.command("notebook:run-cell")
-        self.page.wait_for_function(
-            """([n, before]) => { const count = window.jupyterapp.shell.currentWidget.content.widgets[n].model.executionCount;
-                 return count && count !== before; }""",
-            arg=[number, before],
-            timeout=60_000,
-        )
+        self.page.wait_for_function(f"n => {CELLS}[n].model.executionCount", arg=number, timeout=60_000)
         self.page.wait_for_function(QUIET, timeout=60_000)
         return place
 

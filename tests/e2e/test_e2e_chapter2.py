@@ -79,7 +79,7 @@ def test_turning_the_query_changes_the_weights(japanese):
     bench = place.locator(".tl-bench").first
     bench.wait_for(timeout=20_000)
     before, numbers = bench.screenshot(), bench.locator("table").first.inner_text()
-    bench.locator("[data-lm-suppress-shortcuts]").first.focus()
+    bench.locator(".tl-keys .tl-plane").focus()
     for _ in range(5):
         japanese.page.keyboard.press("ArrowUp")
     expect(bench.locator("table").first).not_to_have_text(numbers, timeout=5_000)
@@ -103,9 +103,14 @@ def test_an_answer_is_explained(japanese):
     place = japanese.show(number)
     card = place.locator(".tl-quiz").first
     card.wait_for(timeout=20_000)
+    for _ in range(40):  # to the first question with options
+        if card.locator("input[type=radio]").count():
+            break
+        card.locator(".tl-quiz-forward").click()
     card.locator("input[type=radio]").first.check()
-    card.get_by_role("button", name=re.compile("解答|答える|回答")).first.click()
-    expect(card).to_contain_text(re.compile("正解|不正解"), timeout=10_000)
+    card.get_by_role("button", name="解答する").click()
+    expect(card.locator(".tl-quiz-verdict")).to_have_text(re.compile("^(正解|不正解)"), timeout=10_000)
+    expect(card.locator(".tl-quiz-after")).to_contain_text("選んだ")
     japanese.picture("quiz-answered-ja.png")
 
 
@@ -138,7 +143,7 @@ def test_after_a_restart_everything_is_kept(japanese):
     assert any("np.sqrt(keys.shape[-1])" in "".join(cell["source"]) for cell in saved["cells"])
     japanese.picture("progress-ja.png")
     quiz = japanese.run(japanese.cell("lab.quiz("))
-    expect(quiz.locator(".tl-quiz").first).to_contain_text("前回", timeout=20_000)
+    expect(quiz.locator(".tl-quiz-summary").first).to_contain_text("解答済み 1", timeout=20_000)
 
 
 def test_a_script_in_a_question_shows_as_text(japanese):

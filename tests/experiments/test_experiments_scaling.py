@@ -78,7 +78,7 @@ def test_the_picture_has_a_drawing_a_table_of_all_numbers_and_a_sentence_in_its_
     assert picture.table[0] == ["d_k", "4", "8", "16", "32", "64", "128", "256", "512"]
     assert len(picture.table) == 1 + 4 * 3
     assert all(len(row) == 9 for row in picture.table)
-    assert words in picture.table[1][0]
+    assert words in picture.table[2][0]
     assert "{" not in picture.text and "512" in picture.text
 
 

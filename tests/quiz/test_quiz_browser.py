@@ -177,8 +177,8 @@ def test_all_six_kinds_by_keyboard_alone(questions, show):
     texts = {"a": "dot products", "b": "divide", "c": "softmax"}
     for place, key in enumerate("abc"):
         for _ in range(order.index(key) - place):
-            while focused(page) != f"Up: {texts[key]}":
-                press(page, "Tab")
+            if focused(page) != f"Up: {texts[key]}":
+                tab_to(page, f"Up: {texts[key]}")
             press(page, "Enter")
             assert focused(page) == f"Up: {texts[key]}"
         order.remove(key)
@@ -274,14 +274,17 @@ def test_the_section_link_leads_to_the_section_where_the_page_has_it(single, sho
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_can_be_read_in_both_themes(questions, show, dark):
-    card = quiz.form(questions, None, "ja", answered={"t.single": "b"})
+    answered = {"t.single": "b", "t.numeric": 7, "t.matching": {"q": "holds", "v": "asks"}, "t.recall": 1}
+    card = quiz.form(questions, None, "ja", answered=answered)
     page = show(card, dark=dark)
     for place in range(len(questions)):
         page.locator(".tl-quiz-jump").select_option(str(place))
-        texts = page.locator(".tl-quiz :is(p, legend, label, button, select, input, textarea, dt, dd, summary, strong, li)").all()
+        texts = page.locator(
+            ".tl-quiz :is(p, legend, label, button, select, input[type=text], textarea, dt, dd, summary, strong, li)"
+        ).all()
         assert len(texts) > 5
         for node in texts:
-            assert node.evaluate(CONTRAST) >= 4.5
+            assert node.evaluate(CONTRAST) >= 4.5, node.evaluate("node => node.outerHTML")
     # The bars that repeat the verdict are no text: 3:1.
     page.locator(".tl-quiz-jump").select_option("0")
     bar = page.locator(".tl-quiz-verdict.tl-quiz-incorrect")
@@ -326,7 +329,7 @@ def test_no_script_of_the_bank_runs(questions, prediction, show, monkeypatch):
 def test_a_silent_kernel_is_said(single, show):
     page = show(quiz.form([single], None, "ja"))
     page.clock.install()
-    page.evaluate("window.python = () => new Promise(() => {})")
+    page.evaluate("() => { window.python = () => new Promise(() => {}); }")
     page.locator("input").first.check()
     page.get_by_role("button", name="解答する").click()
     verdict(page, "採点しています")

@@ -479,7 +479,9 @@ def build(
         # run; what does not come to its end is taken back below.
         for (source, lang), path in paths.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace(path, _finished(source, lang, path, run=False))
+            draft = blank(source, lang)
+            _keep_outputs(draft, path)
+            replace(path, _bytes(draft))
         for source in sources:
             built = {}
             for lang in LANGUAGES:
@@ -510,12 +512,16 @@ def _finished(source: Source, lang: str, path: Path, run: bool) -> bytes:
     else:
         _keep_outputs(notebook, path)
     problems = [f"{where(index)}: {message(f'course.build.{key}')}" for index, key in _output_problems(notebook)]
-    data = (_tool("nbformat").writes(notebook).rstrip("\n") + "\n").encode("utf-8")
+    data = _bytes(notebook)
     if len(data) > LARGEST:
         problems.append(f"{where(0)}: {message('course.build.too_large', kilobytes=len(data) // 1000, lang=lang)}")
     if problems:
         raise BuildError(problems)
     return data
+
+
+def _bytes(notebook: Any) -> bytes:
+    return (_tool("nbformat").writes(notebook).rstrip("\n") + "\n").encode("utf-8")
 
 
 def _keep_outputs(notebook: Any, path: Path) -> None:
@@ -591,7 +597,7 @@ def write_solved(folder: Path, lang: str, *, notebooks: Path | None = None) -> l
     paths = []
     for source in _sources(_folder(notebooks)):
         path = folder / f"{source.chapter.file}.ipynb"
-        replace(path, _tool("nbformat").writes(solved(source, lang)).encode("utf-8"))
+        replace(path, _bytes(solved(source, lang)))
         paths.append(path)
     return paths
 

@@ -84,7 +84,8 @@ def scaling_picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2)) -
 
     lang = lang or current()
     result = scaling(seeds)
-    ways = {message(f"experiments.scaling.{way}", lang): getattr(result, way) for way in ("unscaled", "scaled", "flattened")}
+    # The d_k slider draws the paper's way first and no division second, so the colours and marks agree.
+    ways = {message(f"experiments.scaling.{way}", lang): getattr(result, way) for way in ("scaled", "unscaled", "flattened")}
     table = [["d_k", *(str(d_k) for d_k in result.d_k)]]
     with figures.style():
         drawn = figures.new_figure(900, 680)

@@ -16,11 +16,12 @@ _asked: list[Question] = []
 
 
 @friendly
-def quiz(chapter: str | int, *, form: str | None = None) -> Any:
+def quiz(chapter: str | int, *, exam: str | None = None, form: str | None = None) -> Any:
     """Ask the questions of a chapter, free recall apart (`recall`).
 
     Args:
         chapter: a chapter's id, number or file name.
+        exam: "g-kentei" or "e-shikaku" for that exam's questions only; None = all.
         form: "widgets" or "text"; None = widgets where they can be shown.
 
     Returns:
@@ -29,7 +30,9 @@ def quiz(chapter: str | int, *, form: str | None = None) -> Any:
     Raises:
         LabError: there is no such chapter, or it has no questions.
     """
-    questions = [question for question in _questions(chapter) if question.kind != "recall"]
+    if exam not in (None, "g-kentei", "e-shikaku"):
+        raise LabError(message("lab.exam_what", exam=repr(exam)))
+    questions = [question for question in _questions(chapter) if question.kind != "recall" and exam in (None, *question.exams)]
     return _ask(questions, form)
 
 

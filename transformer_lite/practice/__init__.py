@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformer_lite.practice.exercises import Exercise, UnknownExercise, exercise, exercises
+    from transformer_lite.practice.registry import Exercise, UnknownExercise, exercise, exercises
     from transformer_lite.practice.guard import shutdown, warm
     from transformer_lite.practice.judging import judge
     from transformer_lite.practice.source import code_hash, is_blank
@@ -32,10 +32,10 @@ __all__ = [
 _HOMES = {
     "CheckResult": "verdict",
     "Note": "verdict",
-    "Exercise": "exercises",
-    "UnknownExercise": "exercises",
-    "exercise": "exercises",
-    "exercises": "exercises",
+    "Exercise": "registry",
+    "UnknownExercise": "registry",
+    "exercise": "registry",
+    "exercises": "registry",
     "judge": "judging",
     "code_hash": "source",
     "is_blank": "source",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from transformer_lite.practice.exercises import Exercise
+from transformer_lite.practice.registry import Exercise
 from transformer_lite.practice.running import Call
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -83,6 +83,8 @@ class _Search:
         ]
         if not found and "AT13" in self.family.traps:
             found = self.own_constant(({},), ())
+        if not found and "AT17" in self.family.traps:
+            found = self.own_temperature()
         if not found:
             found = [
                 one for number, one in enumerate(self.family.pairs) if self.fits_all(one[1], ("pair", number)) and self.is_mistake(one[1])
@@ -90,8 +92,6 @@ class _Search:
         if not found and "AT13" in self.family.traps:
             for key in ("AT1", "AT2", "AT3", "AT4", "AT5"):
                 found = found or self.own_constant(self.family.traps[key].settings, (key,))
-        if not found and "AT17" in self.family.traps:
-            found = self.own_temperature()
         return found
 
     def is_mistake(self, setting: Setting) -> bool:

@@ -270,8 +270,10 @@ class _Pool:
         }
         with self.lock:
             try:
-                worker = self._send(request)
-                return self._listen(worker, limit)
+                result, loaded = self._listen(self._send(request), limit)
+                if result.ended == "died" and not loaded:  # it was ended from outside before the function arrived: once more
+                    result, loaded = self._listen(self._send(request), limit)
+                return result
             except BaseException as error:  # an interrupt, too: the worker may be in the middle of anything
                 if not isinstance(error, _StillGood):
                     self.shutdown()
@@ -290,8 +292,9 @@ class _Pool:
                     raise WorkerUnavailable(str(error)) from error
         raise WorkerUnavailable("the worker did not start.")
 
-    def _listen(self, worker: _Worker, limit: float) -> Run:
-        result = Run()
+    def _listen(self, worker: _Worker, limit: float) -> tuple[Run, bool]:
+        """What the worker says until it is done, and whether the function was loaded."""
+        result, loaded = Run(), False
         deadline = time.monotonic() + LOAD_LIMIT
         started = time.monotonic()
         while True:
@@ -307,6 +310,7 @@ class _Pool:
                 break
             match message[0]["event"]:
                 case "loaded":
+                    loaded = True
                     started = time.monotonic()
                     deadline = started + limit
                 case "outcome":
@@ -320,7 +324,7 @@ class _Pool:
             worker.kill()
             self.worker = None
             self.warm()
-        return result
+        return result, loaded
 
 
 class _StillGood(NotInWorker):

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from transformer_lite import equations
 from transformer_lite.language import message
-from transformer_lite.practice.exercises import exercise
+from transformer_lite.practice.registry import exercise
 from transformer_lite.practice.judging import expected_of
 
 if TYPE_CHECKING:
     from transformer_lite.explore.figures import Matrix, Picture
     from transformer_lite.practice.verdict import Case, CheckResult
 
-PREFERRED = ("rectangular, masked", "rectangular", "five tokens")
+PREFERRED = ("five tokens", "small")
 LIMIT = 1.0  # seconds for finding out what moves what
 
 
@@ -36,9 +36,11 @@ def picture(result: CheckResult, lang: str) -> Picture:
     attends = result.exercise in ("attention", "scaled_dot_product_attention", "attention_scores", "causal_mask")
     axes: dict[str, Any] = {} if attends else {"row_axis": _say("rows", lang), "column_axis": _say("columns", lang)}
     drawn: list[Matrix] = []
+    if yours is not None and yours.ndim == 3 and yours.shape == right.shape:  # a mistake that only a batch shows: its first sequence
+        yours, right = yours[0], right[0]
     if yours is not None and yours.ndim == 2 and yours.size:
         drawn.append(figures.Matrix(_drawable(yours), _say("yours", lang, name=name), mark=_worst(yours, right), **axes))
-    drawn.append(figures.Matrix(right, _say("right", lang, name=name), **axes))
+    drawn.append(figures.Matrix(right if right.ndim == 2 else right[0], _say("right", lang, name=name), **axes))
     moves = {"row_axis": _say("outputs", lang), "column_axis": _say("inputs", lang)}
     own, reference = _influences(result)
     if own is not None:
@@ -54,10 +56,20 @@ def _say(key: str, lang: str, **details: Any) -> str:
 
 
 def _case(result: CheckResult) -> Case | None:
-    """The input whose sizes all differ, or the first on which something differs if it is right there."""
+    """A small input; if nothing is wrong on it, the first on which something is."""
     named = {case.name: case for case in result.cases}
-    first = next((named[name] for name in PREFERRED if name in named), None)
-    return first or (result.cases[0] if result.cases else None)
+    order = [named[name] for name in PREFERRED if name in named] + list(result.cases)
+    telling = [case for case in order if case.yours is not None and len(case.yours) == len(case.right) and _differs(case)]
+    flat = [case for case in telling if case.right[-1].ndim == 2]
+    return next(iter(flat or telling or order), None)
+
+
+def _differs(case: Case) -> bool:
+    assert case.yours is not None
+    return any(
+        one.shape != other.shape or not np.allclose(one, other, rtol=1e-4, atol=1e-5)
+        for one, other in zip(case.yours, case.right, strict=True)
+    )
 
 
 def _arguments(exercise_id: str) -> tuple[Any, ...]:
@@ -96,7 +108,7 @@ def _sentence(yours: NDArray | None, right: NDArray, lang: str) -> str:
 
 
 def _influences(result: CheckResult) -> tuple[NDArray | None, NDArray | None]:
-    """The influence matrix of the learner's function and of the right one, on the same five (here: four) tokens."""
+    """The influence matrix of the learner's function and of the right one, on the same four tokens."""
     asked = exercise(result.exercise)
     x = np.random.default_rng(5).normal(size=(4, 4))
     mask = equations.causal_mask(4)

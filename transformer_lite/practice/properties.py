@@ -69,6 +69,28 @@ def _of_vector(x: list[float], test: Callable[[NDArray], bool]) -> Callable[[_As
     return shown
 
 
+def _sm1(asking: _Asking) -> Shown:
+    def broken(row: NDArray) -> bool:
+        return not np.isfinite(row).all() or abs(row.sum()) < 1e-9
+
+    if "values" in asking.judgement.exercise.parameters:
+        queries, *others = asking.plain().fixture.arguments[:3]
+        answer = asking.ask(1e4 * queries, *others)
+        shown = answer is not None and any(broken(row) for row in answer[-1])
+        return {"row": _row(next(row for row in answer[-1] if broken(row))), "variant": "attention"} if shown and answer else None
+    return _of_vector([1000.0, 0.0], broken)(asking) or _of_vector([10000.0, 0.0], broken)(asking)
+
+
+def _at7(asking: _Asking) -> Shown:
+    shown = _sm2(asking)
+    if shown is not None:
+        return shown
+    batch = asking.seen.get("batch")  # axis=1 is the keys without a batch axis and the queries with one
+    if batch is None or batch.arrays is None:
+        return None
+    return {"columns": _row(_weights(batch)[0].sum(axis=0)), "rows": _row(_weights(batch)[0].sum(axis=-1)), "variant": "batch"}
+
+
 def _sm2(asking: _Asking) -> Shown:
     weights = _weights(asking.plain())
     columns, rows = weights.sum(axis=0), weights.sum(axis=-1)
@@ -145,14 +167,19 @@ def _at6(asking: _Asking) -> Shown:
 def _at9(asking: _Asking) -> Shown:
     queries, *others = asking.plain().fixture.arguments
     once, twice = (asking.plain().arrays or (None,))[0], asking.ask(2 * queries, *others)
-    if once is None or twice is None or not same_mistake(twice[0], 2 * once):
+    if once is None or twice is None:
         return None
+    if not same_mistake(twice[0], 2 * once):
+        moved = asking.ask(queries, others[0], others[1] + 100.0, *others[2:])
+        return {"row": _row(once[0]), "variant": "shift"} if moved is not None and same_mistake(moved[0], once) else None
     return {"once": _row(once[0]), "twice": _row(twice[0][0])}
 
 
 def _at10(asking: _Asking) -> Shown:
     seen = asking.plain()
     queries, keys, values = seen.fixture.arguments[:3]
+    if seen.outcome.error is not None:
+        return {"variant": "roles", "d_k": seen.fixture.sizes["d_k"], "d_v": seen.fixture.sizes["d_v"]}
     other = asking.ask(queries, keys, values + 100.0)
     if other is None or seen.arrays is None or not same_mistake(other[0], seen.arrays[0]):
         return None
@@ -264,7 +291,7 @@ def _counted(*arguments: int) -> Callable[[_Asking], Shown]:
 
 
 _PROPERTIES: dict[str, Callable[[_Asking], Shown]] = {
-    "SM1": _of_vector([1000.0, 0.0], lambda row: not np.isfinite(row).all() or abs(row.sum()) < 1e-9),
+    "SM1": _sm1,
     "SM2": _sm2,
     "SM3": _total,
     "SM4": _sm4,
@@ -279,7 +306,7 @@ _PROPERTIES: dict[str, Callable[[_Asking], Shown]] = {
     "AT4": _scaled_queries("√(d_v/d_k)", lambda sizes: (sizes["d_v"] / sizes["d_k"]) ** 0.5),
     "AT5": _at5,
     "AT6": _at6,
-    "AT7": _sm2,
+    "AT7": _at7,
     "AT8": _total,
     "AT9": _at9,
     "AT10": _at10,

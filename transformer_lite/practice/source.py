@@ -137,6 +137,14 @@ def names_used(function: Any) -> set[str]:
     return names
 
 
+def computes_in_single_precision(function: Any) -> bool:
+    """True if the code mentions float32 or float16."""
+    lower = {"float32", "float16", "single", "half", "bfloat16"}
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    constants = {constant for constant in code.co_consts if isinstance(constant, str)} if code is not None else set()
+    return bool(lower & (names_used(function) | constants))
+
+
 def variables_read(function: Any) -> tuple[str, ...]:
     """Numbers and arrays of the notebook that the function reads although they are not its parameters."""
     scope = getattr(inspect.unwrap(function), "__globals__", {}) if callable(function) else {}

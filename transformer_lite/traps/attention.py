@@ -195,7 +195,16 @@ family = Family.of(
         "SM9": ({"weighting": "shifted"},),
         "SM1": ({"subtract": "nothing"}, {"subtract": "logarithm"}, {"subtract": "mean"}),
     },
+    alone=(
+        {"subtract": "nothing"},
+        {"subtract": "logarithm"},
+        {"subtract": "mean"},
+        {"scale": "√shape[1]"},
+        {"along": 1},
+        {"hide": "fill", "constant": -100.0},
+        {"hide": "add", "constant": -100.0},
+    ),
 )
 
-without_mask = Family(core, {key: trap for key, trap in family.traps.items() if key not in NEEDS_MASK})
+without_mask = Family(core, {key: trap for key, trap in family.traps.items() if key not in NEEDS_MASK}, family.alone)
 scores_only = Family.of(scores, {key: settings for key, settings in _SCORE_TRAPS.items() if key != "AT4"})

@@ -36,15 +36,17 @@ class Family:
     Attributes:
         core: takes the exercise's arguments and, by keyword, the knobs; gives a tuple of arrays. No knob: the right answer.
         traps: by key, in the order in which they are tried.
+        alone: settings that show only on special inputs, so that together with another mistake nobody could tell them.
     """
 
     core: Callable[..., Arrays]
     traps: dict[str, Trap]
+    alone: tuple[Setting, ...] = ()
 
     @classmethod
-    def of(cls, core: Callable[..., Arrays], settings: dict[str, tuple[Setting, ...]]) -> Family:
+    def of(cls, core: Callable[..., Arrays], settings: dict[str, tuple[Setting, ...]], alone: tuple[Setting, ...] = ()) -> Family:
         """Build a family from the settings of each trap."""
-        return cls(core, {key: Trap(key, ways, core) for key, ways in settings.items()})
+        return cls(core, {key: Trap(key, ways, core) for key, ways in settings.items()}, alone)
 
     @cached_property
     def singles(self) -> tuple[tuple[tuple[str, ...], Setting], ...]:
@@ -60,7 +62,7 @@ class Family:
         for first, second in combinations(self.traps.values(), 2):
             for one in first.settings:
                 for other in second.settings:
-                    if not set(one) & set(other):
+                    if not set(one) & set(other) and one not in self.alone and other not in self.alone:
                         yield (first.key, second.key), {**one, **other}
 
     def outputs(self, setting: Setting, arguments: tuple[Any, ...]) -> Arrays | None:

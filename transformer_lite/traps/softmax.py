@@ -44,4 +44,5 @@ family = Family.of(
         "SM8": ({"kind": "base 2"}, {"kind": "base 10"}),
         "SM9": ({"kind": "shifted"}, {"kind": "shifted by the largest of all"}),
     },
+    alone=({"subtract": "nothing"}, {"subtract": "logarithm"}, {"subtract": "mean"}),
 )

@@ -258,7 +258,7 @@ function build(model, element) {
     const [x, y] = model.get("query");
     move(x + step[0] * size, y + step[1] * size);
   });
-  
+  listen(root, "keydown", (event) => event.stopPropagation());
   const follow = (event) => {
     const box = left.getBoundingClientRect();
     const ratio = SIZE / box.width;
