@@ -158,7 +158,8 @@ class Notebook:
         """Run one cell, with another source if given, and return its place on the page."""
         if source is not None:
             self.page.evaluate(f"([n, s]) => {CELLS}[n].model.sharedModel.setSource(s)", [number, source])
-        self.page.evaluate(f"n => {{ {CELLS}[n].model.executionCount = null; }}", number)  # a restarted kernel counts from 1 again
+        # Forget the cell's number: a restarted kernel counts from 1 again.
+        self.page.evaluate(f"n => {{ {CELLS}[n].model.executionCount = null; }}", number)
         place = self.show(number)
         self.command("notebook:run-cell")
         self.page.wait_for_function(f"n => {CELLS}[n].model.executionCount", arg=number, timeout=60_000)

@@ -135,8 +135,8 @@ def test_after_a_restart_everything_is_kept(japanese):
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'", timeout=60_000
     )
     japanese.run(japanese.cell("lab.start("))
-    number = japanese.cell("lab.progress()")
-    japanese.run(number)
+    number = japanese.cell("lab.summary(")
+    japanese.run(number, "lab.progress()")
     said = japanese.text(number)
     assert "AT1" in said
     saved = json.loads((japanese.server.workspace / "ja" / CHAPTER).read_text("utf-8"))

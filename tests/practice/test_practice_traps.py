@@ -48,7 +48,8 @@ def test_two_mistakes_at_once_are_named_as_two(exercise, keys, function):
 
 def three_at_once(queries, keys, values, mask=None):
     w = answers.soft(answers.dots(queries, keys), axis=-2)
-    return (w if mask is None else w * mask) @ keys, (w if mask is None else w * mask)
+    w = w if mask is None else w * mask
+    return w @ values, w
 
 
 def weights_a_little_too_large(queries, keys, values):
@@ -92,7 +93,7 @@ def forgot_softmax(queries, keys, values):
 UNREGISTERED = [
     ("scaled_dot_product_attention", three_at_once, None),
     ("attention", weights_a_little_too_large, "sums_all"),
-    ("attention", uniform, "sums_hold"),
+    ("attention", uniform, "uniform"),
     ("attention", squared_weights, "scale"),
     ("attention", softmax_twice, "sums_hold"),
     ("attention", rounded_by_a_thousandth, "output_right"),

@@ -139,7 +139,7 @@ def test_all_six_kinds_by_keyboard_alone(questions, show):
     press(page, *["ArrowDown"] * shown["single"].index("b"), *([] if shown["single"].index("b") else ["Space"]), "Enter")
     verdict(page, "Not correct")
     assert "Not correct" in focused(page)
-    first = page.locator(".tl-quiz-after dd").first.inner_text()
+    first = page.locator(".tl-quiz-after .tl-quiz-why").first.inner_text()
     assert first == "reason-b" and "[AT3]" in page.locator(".tl-quiz-after").inner_text()
     assert not page.locator("details").get_attribute("open")
     tab_to(page, "Why not the others")
@@ -280,7 +280,7 @@ def test_text_can_be_read_in_both_themes(questions, show, dark):
     for place in range(len(questions)):
         page.locator(".tl-quiz-jump").select_option(str(place))
         texts = page.locator(
-            ".tl-quiz :is(p, legend, label, button, select, input[type=text], textarea, dt, dd, summary, strong, li)"
+            ".tl-quiz :is(p, legend, label, button, select, input[type=text], textarea, summary, strong, li)"
         ).all()
         assert len(texts) > 5
         for node in texts:

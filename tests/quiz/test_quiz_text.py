@@ -11,6 +11,7 @@ import pytest
 
 from transformer_lite import content, language, quiz
 from transformer_lite.content import schema
+from transformer_lite.quiz.sections import headings
 from transformer_lite.quiz.text import as_html, prediction_as_html
 
 PAYLOAD = '<img src=x onerror="window.attacked=1">'
@@ -103,6 +104,15 @@ def test_a_wrong_answer_is_explained_verdict_first_then_the_chosen_option_then_t
         single, quiz.grade(single, letter), "en", sections={"scaling": "1. Scaling"}
     )
     assert quiz.explain_text(single, quiz.grade(single, letter), "ja").startswith("不正解")
+
+
+@pytest.mark.parametrize("lang", ["ja", "en"])
+def test_every_section_to_read_again_has_its_heading(lang):
+    asked = content.questions("scaled-dot-product-attention")
+    found = headings("scaled-dot-product-attention", lang)
+    assert asked and {question.anchor for question in asked} <= set(found)
+    assert not any(set(heading) & set("$\\*`") for heading in found.values())
+    assert headings("no-such-chapter", lang) == {}
 
 
 def test_right_answers_start_with_the_word_and_name_no_trap(questions):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-import itertools
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transformer_lite.explore.tables import html_table, plain_table
 from transformer_lite.language import current, message, printable, width
 
 if TYPE_CHECKING:
@@ -174,34 +174,6 @@ class Picture:
 
     def __repr__(self) -> str:
         return printable(self.plain())
-
-
-def html_table(rows: Sequence[Sequence[str]], caption: str, lang: str | None = None, *, folded: bool = True) -> str:
-    """An HTML table of strings, the first row and column as headers; ``folded`` puts it inside <details>."""
-    if not rows:
-        return ""
-    head = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in rows[0])
-    body = "".join(
-        f'<tr><th scope="row">{html.escape(row[0])}</th>' + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:]) + "</tr>"
-        for row in rows[1:]
-    )
-    table = f"<table><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    if not folded:
-        return table
-    return f"<details><summary>{html.escape(message('explore.picture.numbers', lang))}</summary>{table}</details>"
-
-
-def plain_table(rows: Sequence[Sequence[str]]) -> str:
-    """The rows as aligned text; Japanese characters count two columns. Names to the left, numbers to the right."""
-    if not rows:
-        return ""
-    widths = [max(width(cell) for cell in column) for column in itertools.zip_longest(*rows, fillvalue="")]
-    lines = []
-    for row in rows:
-        cells = [row[0] + " " * (widths[0] - width(row[0]))]
-        cells += [" " * (space - width(cell)) + cell for cell, space in zip(row[1:], widths[1:], strict=False)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
 
 
 def without_tex(label: str) -> str:

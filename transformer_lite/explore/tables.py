@@ -1,17 +1,54 @@
-"""Tables of numbers and pages of tables, as HTML that every viewer keeps and as aligned text. All text is escaped."""
+"""Tables and pages of tables: as HTML that every viewer keeps, and as aligned text. All text is escaped."""
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from transformer_lite.language import current, printable, width
+from transformer_lite.language import current, message, printable, width
+
+_NUMBER = re.compile(r"[-−+]?[\d.,∞]+(e[-+]?\d+)?%?|NaN|")
+
+
+def html_table(
+    rows: Sequence[Sequence[str]], caption: str, lang: str | None = None, *, folded: bool = True, row_headers: bool = True
+) -> str:
+    """An HTML table of strings. The first row (and column, if ``row_headers``) are headers; ``folded`` hides it in <details>."""
+    if not rows:
+        return ""
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
+    body = "".join(f"<tr>{_html_cells(row, row_headers)}</tr>" for row in rows[1:])
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    if not folded:
+        return table
+    return f"<details><summary>{escape(message('explore.picture.numbers', lang))}</summary>{table}</details>"
+
+
+def plain_table(rows: Sequence[Sequence[str]]) -> str:
+    """The rows as aligned text; Japanese characters count two columns. Words to the left, columns of numbers to the right."""
+    if not rows:
+        return ""
+    columns = list(itertools.zip_longest(*rows, fillvalue=""))
+    widths = [max(width(cell) for cell in column) for column in columns]
+    numeric = [number > 0 and all(_NUMBER.fullmatch(cell) for cell in column[1:]) for number, column in enumerate(columns)]
+    lines = []
+    for row in rows:
+        cells = (
+            " " * (size - width(cell)) + cell if right else cell + " " * (size - width(cell))
+            for cell, size, right in zip(row, widths, numeric, strict=False)
+        )
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a title. ``row_headers``: the first cell of each row names the row."""
+    """A table with a title. ``row_headers``: the first cell of each row names it; ``empty`` is said of a table without rows."""
 
     title: str
     header: list[str]
@@ -20,33 +57,17 @@ class Table:
     empty: str = ""
 
     def html(self) -> str:
-        """The table as HTML, every text escaped."""
-        head = "".join(f'<th scope="col" style="text-align:left">{escape(cell)}</th>' for cell in self.header)
-        body = "".join(f"<tr>{self._html_cells(row)}</tr>" for row in self.rows)
-        caption = f'<caption style="text-align:left;font-weight:bold;color:inherit">{escape(self.title)}</caption>'
+        """The table as HTML."""
         if not self.rows and self.empty:
             return f"<p><strong>{escape(self.title)}</strong> {escape(self.empty)}</p>"
-        return f'<table lang="{current()}">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-    def _html_cells(self, row: list[str]) -> str:
-        cells = []
-        for number, cell in enumerate(row):
-            text = escape(cell).replace("\n", "<br>")
-            if number == 0 and self.row_headers:
-                cells.append(f'<th scope="row" style="text-align:left">{text}</th>')
-            else:
-                cells.append(f'<td style="text-align:left">{text}</td>')
-        return "".join(cells)
+        table = html_table([self.header, *self.rows], self.title, folded=False, row_headers=self.row_headers)
+        # Words read better from the left; JupyterLab aligns cells to the right.
+        return f'<div lang="{current()}">{table}</div>'.replace("<table>", '<table style="text-align:left">')
 
     def text(self) -> str:
-        """The table as text, columns aligned also where characters are two columns wide."""
-        if not self.rows and self.empty:
-            return f"{self.title}\n  {self.empty}"
-        lines = [self.header, *self.rows]
-        widths = [max(width(row[column]) for row in lines) for column in range(len(self.header))]
-        drawn = ["  ".join(_padded(cell, size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in lines]
-        rule = "  ".join("-" * size for size in widths)
-        return "\n".join([*([self.title] if self.title else []), drawn[0], rule, *drawn[1:]])
+        """The table as text."""
+        body = f"  {self.empty}" if not self.rows and self.empty else plain_table([self.header, *self.rows])
+        return f"{self.title}\n{body}" if self.title else body
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -85,5 +106,7 @@ class Page:
         return printable(self.text())
 
 
-def _padded(cell: str, size: int) -> str:
-    return cell + " " * (size - width(cell))
+def _html_cells(row: Sequence[str], row_headers: bool) -> str:
+    cells = [escape(cell).replace("\n", "<br>") for cell in row]
+    first = f'<th scope="row">{cells[0]}</th>' if row_headers else f"<td>{cells[0]}</td>"
+    return first + "".join(f"<td>{cell}</td>" for cell in cells[1:])

@@ -132,7 +132,8 @@ class _Search:
                 for seen in self.decisive:
                     scale = self._temperature(seen, kind)
                     setting = {"similarity": kind, "scale": scale}
-                    if scale is None or not self.fits(setting, seen):
+                    # Close to 0, anything would fit equal weights; a negative cosine is another thought.
+                    if scale is None or abs(scale) < 1e-3 or (kind == "cosine" and scale < 0) or not self.fits(setting, seen):
                         break
                     settings.append(setting)
                 else:
@@ -360,6 +361,8 @@ def _laws_of_attention(_: _Search, seen: Seen) -> list[dict[str, Any]]:
         return [{"law": "weights_right"}]
     if right(output, seen.expected[0]):
         return [{"law": "output_right"}]
+    if np.allclose(weights, 1 / weights.shape[-1], atol=1e-6):
+        return [{"law": "uniform"}]
     laws = [{"law": "raw_scores"}] if same_mistake(weights, scores) else _sums(weights)
     if mask is not None and np.abs(weights[~np.broadcast_to(mask, weights.shape)]).max() > 1e-6:
         laws.append({"law": "hidden_seen", "high": float(np.abs(weights[~np.broadcast_to(mask, weights.shape)]).max())})

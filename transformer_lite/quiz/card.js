@@ -204,7 +204,9 @@ function render({ model, el }) {
 
   // ------------------------------------------------------------------------------------------------ what Python said
   function reasons(list) {
-    return element("dl", {}, ...list.flatMap(([heading, why]) => [element("dt", {}, rich(heading)), element("dd", {}, rich(why))]));
+    // No <dl>: JupyterLab floats every <dt>.
+    return element("div", {}, ...list.map(([heading, why]) => element("div", { class: "tl-quiz-reason" },
+      element("p", { class: "tl-quiz-about" }, rich(heading)), element("p", { class: "tl-quiz-why" }, rich(why)))));
   }
 
   function section(told) {

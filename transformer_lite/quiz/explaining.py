@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_lite import content
 from transformer_lite.language import message
+from transformer_lite.quiz.sections import headings
 from transformer_lite.quiz.shuffling import Paper
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ class Explanation:
 def explain(
     question: Question, grade: Grade, lang: str, seed: int | str | None = None, sections: Mapping[str, str] | None = None
 ) -> Explanation:
-    """Say in ``lang`` what ``grade`` means. ``sections`` maps an anchor of the chapter to its heading, where it is known."""
+    """Say in ``lang`` what ``grade`` means. ``sections`` maps an anchor to its heading; those of the question's chapter if None."""
+    if sections is None:
+        sections = headings(question.chapter, lang) if question.chapter else {}
     paper = Paper([question], seed)
     tell: dict[str, Callable[..., tuple[list[Reason], list[Reason]]]] = {
         "single": _options,
@@ -61,7 +64,7 @@ def explain(
         others_title=message(f"quiz.others.{question.kind}", lang),
         traps=tuple(trap_line(key, lang) for key in grade.traps),
         section=question.anchor,
-        section_title=message("quiz.section", lang, section=(sections or {}).get(question.anchor, question.anchor)),
+        section_title=message("quiz.section", lang, section=sections.get(question.anchor, question.anchor)),
     )
 
 

@@ -31,7 +31,7 @@ def form(
             learner has marked it.
         answered: question id -> the ``chosen`` of an earlier `Grade` (for a recalled answer its mark is enough).
         seed: shuffles the letters; None for those that the text form and `grade` use.
-        sections: anchor -> heading of the chapter's sections.
+        sections: anchor -> heading; those of each question's chapter if None.
         pictures: name -> picture with ``png`` and ``text``.
     """
     from transformer_lite.quiz import text
