@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -89,11 +88,11 @@ def serve(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def chromium():
+def chromium(chromium_path):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
         yield browser
         browser.close()
 
@@ -187,6 +186,7 @@ class Notebook:
         """Keep a screenshot where SHOTS names a folder."""
         folder = os.environ.get("SHOTS")
         if folder:
+            self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
             self.page.screenshot(path=str(Path(folder) / name))
 
 

@@ -56,6 +56,11 @@ def test_jupyterlab_itself_speaks_japanese(japanese):
 def test_the_english_chapter_runs_blank_without_an_error(english):
     assert english.errors() == []
     english.picture("chapter-en-light.png")
+    english.theme(True)
+    for name, text in (("bench", 'lab.explore("qkv-bench")'), ("slider", 'lab.explore("scaling")'), ("quiz", "lab.quiz("),
+                       ("exam", "lab.exam_view("), ("experiment", "lab.experiment("), ("summary", "lab.summary(")):  # fmt: skip
+        english.show(english.cell(text))
+        english.picture(f"{name}-en-dark.png")
     expect(english.page.locator("#jp-MainMenu")).to_contain_text("File")
 
 
@@ -96,6 +101,9 @@ def test_both_themes_can_be_looked_at(japanese, dark):
     japanese.picture(f"slider-ja-{'dark' if dark else 'light'}.png")
     japanese.show(japanese.cell("lab.quiz("))
     japanese.picture(f"quiz-ja-{'dark' if dark else 'light'}.png")
+    japanese.show(japanese.cell("lab.exam_view("))
+    japanese.picture(f"exam-ja-{'dark' if dark else 'light'}.png")
+    assert japanese.errors() == []
 
 
 def test_an_answer_is_explained(japanese):

@@ -122,3 +122,28 @@ def test_nothing_is_written_when_nothing_is_recorded(monkeypatch, tmp_path):
 def test_the_device_can_be_chosen(monkeypatch):
     monkeypatch.setenv("TRANSFORMER_LITE_DEVICE", "cpu")
     assert str(lab.device()) == "cpu"
+
+
+def test_a_guess_can_be_made_in_text_and_is_not_graded(capsys):
+    prediction = content.prediction(f"{CHAPTER}.hook")
+    assert lab.answer(prediction.id, "a") is None
+    assert prediction.after("en") in capsys.readouterr().out
+    assert journal.default().last("predict", prediction.id).parameters["chosen"] in {option.key for option in prediction.options}
+
+
+def test_free_recall_is_recorded_once_marked_and_without_the_words():
+    question = first("recall")
+    lab.answer(question.id, "the dot products are divided")
+    assert journal.default().events("answer") == []
+    lab.answer(question.id, 2)
+    event = journal.default().last("answer", question.id)
+    assert event.parameters["chosen"] == {"mark": 2} and event.parameters["correct"] is True
+
+
+def test_one_exams_questions_can_be_asked_alone(capsys):
+    lab.quiz(CHAPTER, exam="g-kentei", form="text")
+    said = capsys.readouterr().out
+    only_e = next(question for question in content.questions(CHAPTER) if question.exams == ["e-shikaku"])
+    assert first("matching").stem("en") in said and only_e.stem("en") not in said
+    with pytest.raises(lab.LabError, match="e-shikaku"):
+        lab.quiz(CHAPTER, exam="JLPT")

@@ -144,16 +144,35 @@ def sm9_all(x, axis=-1):
 
 
 SOFTMAX_WRONG = [
-    (("SM1",), sm1_plain), (("SM1",), sm1_log), (("SM1",), sm1_mean), (("SM1",), sm1_hidden_nan),
-    (("SM2",), sm2_zero), (("SM2",), sm2_zero_plain), (("SM2",), sm2_minus_two), (("SM2",), sm2_default), (("SM2",), sm2_transposed),
-    (("SM3",), sm3_all), (("SM3",), sm3_plain), (("SM3",), sm3_no_axis_parameter), (("SM3",), sm3_flat),
-    (("SM4",), sm4_plain), (("SM4",), sm4_sizes),
-    (("SM5",), sm5_plain), (("SM5",), sm5_stable), (("SM5",), sm5_tanh),
-    (("SM6",), sm6_eye), (("SM6",), sm6_argmax),
-    (("SM7",), sm7_plain), (("SM7",), sm7_stable), (("SM7",), sm7_turned),
-    (("SM8",), sm8_two), (("SM8",), sm8_exp2), (("SM8",), sm8_ten),
-    (("SM9",), sm9_plain), (("SM9",), sm9_all),
-]  # fmt: skip
+    (("SM1",), sm1_plain),
+    (("SM1",), sm1_log),
+    (("SM1",), sm1_mean),
+    (("SM1",), sm1_hidden_nan),
+    (("SM2",), sm2_zero),
+    (("SM2",), sm2_zero_plain),
+    (("SM2",), sm2_minus_two),
+    (("SM2",), sm2_default),
+    (("SM2",), sm2_transposed),
+    (("SM3",), sm3_all),
+    (("SM3",), sm3_plain),
+    (("SM3",), sm3_no_axis_parameter),
+    (("SM3",), sm3_flat),
+    (("SM4",), sm4_plain),
+    (("SM4",), sm4_sizes),
+    (("SM5",), sm5_plain),
+    (("SM5",), sm5_stable),
+    (("SM5",), sm5_tanh),
+    (("SM6",), sm6_eye),
+    (("SM6",), sm6_argmax),
+    (("SM7",), sm7_plain),
+    (("SM7",), sm7_stable),
+    (("SM7",), sm7_turned),
+    (("SM8",), sm8_two),
+    (("SM8",), sm8_exp2),
+    (("SM8",), sm8_ten),
+    (("SM9",), sm9_plain),
+    (("SM9",), sm9_all),
+]
 
 
 # softmax, right ---------------------------------------------------------------------------------------------------------
@@ -233,9 +252,19 @@ def softmax_torch(x, axis=-1):
 
 
 SOFTMAX_RIGHT = [
-    softmax_plain, softmax_global_maximum, softmax_log_sum_exp, softmax_loops, softmax_expand_dims, softmax_in_place,
-    softmax_single_precision, softmax_other_names, softmax_along_axis, softmax_list, softmax_keyword_only, softmax_differences,
-]  # fmt: skip
+    softmax_plain,
+    softmax_global_maximum,
+    softmax_log_sum_exp,
+    softmax_loops,
+    softmax_expand_dims,
+    softmax_in_place,
+    softmax_single_precision,
+    softmax_other_names,
+    softmax_along_axis,
+    softmax_list,
+    softmax_keyword_only,
+    softmax_differences,
+]
 
 
 # attention scores -------------------------------------------------------------------------------------------------------
@@ -297,10 +326,20 @@ def as19_tempered(queries, keys):
 
 
 SCORES_WRONG = [
-    (("AT1",), as1), (("AT1",), as1_no_batch), (("AT1",), as1_einsum), (("AT2",), as2), (("AT3",), as3), (("AT5",), as5_keys),
-    (("AT5",), as5_len), (("AT5",), as5_queries), (("AT17",), as17), (("AT17",), as17_scaled), (("AT19",), as19), (("AT19",), as19_root),
+    (("AT1",), as1),
+    (("AT1",), as1_no_batch),
+    (("AT1",), as1_einsum),
+    (("AT2",), as2),
+    (("AT3",), as3),
+    (("AT5",), as5_keys),
+    (("AT5",), as5_len),
+    (("AT5",), as5_queries),
+    (("AT17",), as17),
+    (("AT17",), as17_scaled),
+    (("AT19",), as19),
+    (("AT19",), as19_root),
     (("AT19",), as19_tempered),
-]  # fmt: skip
+]
 
 
 def scores_plain(queries, keys):
@@ -340,7 +379,7 @@ def scores_in_place(queries, keys):
 
 def scores_loops(queries, keys):
     if queries.ndim > 2:
-        return np.stack([scores_loops(q, k) for q, k in zip(queries, keys)])
+        return np.stack([scores_loops(q, k) for q, k in zip(queries, keys, strict=True)])
     out = np.zeros((len(queries), len(keys)))
     for i in range(len(queries)):
         for j in range(len(keys)):
@@ -358,9 +397,18 @@ def scores_by_name(keys, queries):
 
 
 SCORES_RIGHT = [
-    scores_plain, scores_einsum, scores_half_each, scores_broadcast, scores_turned, scores_matmul, scores_single_precision,
-    scores_in_place, scores_loops, scores_list, scores_by_name,
-]  # fmt: skip
+    scores_plain,
+    scores_einsum,
+    scores_half_each,
+    scores_broadcast,
+    scores_turned,
+    scores_matmul,
+    scores_single_precision,
+    scores_in_place,
+    scores_loops,
+    scores_list,
+    scores_by_name,
+]
 
 
 # attention, wrong -------------------------------------------------------------------------------------------------------
@@ -577,18 +625,44 @@ def at_sm1(queries, keys, values):
 
 
 ATTENTION_WRONG = [
-    (("AT1",), at1), (("AT1",), at1_naive_no_batch), (("AT1",), at1_einsum), (("AT1",), at1_single_precision),
-    (("AT2",), at2), (("AT2",), at2_naive), (("AT3",), at3), (("AT4",), at4),
-    (("AT5",), at5_keys), (("AT5",), at5_len), (("AT5",), at5_queries),
-    (("AT6",), at6_both), (("AT6",), at6_output), (("AT6",), at6_twice),
-    (("AT7",), at7_minus_two), (("AT7",), at7_zero), (("AT7",), at7_turned), (("AT7",), at7_one_in_a_batch),
-    (("AT8",), at8), (("AT8",), at8_matrix), (("AT9",), at9_columns), (("AT9",), at9_rows), (("AT9",), at9_both),
-    (("AT10",), at10), (("AT10",), at10_roles), (("AT16",), at16), (("AT16",), at16_normalised),
-    (("AT17",), at17), (("AT17",), at17_scaled), (("AT17",), at17_tempered), (("AT18",), at18_one_hot), (("AT18",), at18_equal),
-    (("AT19",), at19_squared), (("AT19",), at19_root_scaled), (("AT19",), at19_expanded), (("AT19",), at19_tempered), (("SM1",), at_sm1),
-]  # fmt: skip
-
-
+    (("AT1",), at1),
+    (("AT1",), at1_naive_no_batch),
+    (("AT1",), at1_einsum),
+    (("AT1",), at1_single_precision),
+    (("AT2",), at2),
+    (("AT2",), at2_naive),
+    (("AT3",), at3),
+    (("AT4",), at4),
+    (("AT5",), at5_keys),
+    (("AT5",), at5_len),
+    (("AT5",), at5_queries),
+    (("AT6",), at6_both),
+    (("AT6",), at6_output),
+    (("AT6",), at6_twice),
+    (("AT7",), at7_minus_two),
+    (("AT7",), at7_zero),
+    (("AT7",), at7_turned),
+    (("AT7",), at7_one_in_a_batch),
+    (("AT8",), at8),
+    (("AT8",), at8_matrix),
+    (("AT9",), at9_columns),
+    (("AT9",), at9_rows),
+    (("AT9",), at9_both),
+    (("AT10",), at10),
+    (("AT10",), at10_roles),
+    (("AT16",), at16),
+    (("AT16",), at16_normalised),
+    (("AT17",), at17),
+    (("AT17",), at17_scaled),
+    (("AT17",), at17_tempered),
+    (("AT18",), at18_one_hot),
+    (("AT18",), at18_equal),
+    (("AT19",), at19_squared),
+    (("AT19",), at19_root_scaled),
+    (("AT19",), at19_expanded),
+    (("AT19",), at19_tempered),
+    (("SM1",), at_sm1),
+]
 
 
 def masked(make_weights):
@@ -687,21 +761,38 @@ def at20_forgotten_assignment(queries, keys, values, mask=None):
 
 
 MASKED_WRONG = [
-    (("AT11",), masked(lambda s, m: soft(s) * m)), (("AT11",), at11_values), (("AT11",), at11_in_place),
+    (("AT11",), masked(lambda s, m: soft(s) * m)),
+    (("AT11",), at11_values),
+    (("AT11",), at11_in_place),
     (("AT11",), masked(lambda s, m: np.where(m, soft(s), 0))),
-    (("AT12",), masked(lambda s, m: soft(np.where(m, s, 0)))), (("AT12",), masked(lambda s, m: soft(s * m))), (("AT12",), at12_in_place),
-    (("AT13",), masked(lambda s, m: soft(s + np.where(m, 0, -1)))), (("AT13",), masked(lambda s, m: soft(np.where(m, s, -1)))),
-    (("AT13",), masked(lambda s, m: soft(s + m))), (("AT13",), masked(lambda s, m: soft(s - 5 * (1 - m)))),
-    (("AT13",), masked(lambda s, m: soft(np.where(m, s, -7.5)))), (("AT13",), masked(lambda s, m: soft(np.where(m, s, -50)))),
-    (("AT13",), masked(lambda s, m: soft(s + (1 - m) * -100.0))), (("AT13",), masked(lambda s, m: soft(np.where(m, s, 1e9)))),
-    (("AT13",), masked(lambda s, m: soft(np.where(m, s, 1.0)))), (("AT13",), at13_before_the_scale),
-    (("AT14",), masked(lambda s, m: soft(s + (1 - m) * 1e-9))), (("AT14",), masked(lambda s, m: soft(s + ~m * -1e-9))),
-    (("AT14",), masked(lambda s, m: soft(np.where(m, s, s + 1e-9)))), (("AT14",), masked(lambda s, m: soft(np.where(m, s, 1e-9)))),
-    (("AT15",), masked(lambda s, m: soft(np.where(m, -np.inf, s)))), (("AT15",), at15_additive),
+    (("AT12",), masked(lambda s, m: soft(np.where(m, s, 0)))),
+    (("AT12",), masked(lambda s, m: soft(s * m))),
+    (("AT12",), at12_in_place),
+    (("AT13",), masked(lambda s, m: soft(s + np.where(m, 0, -1)))),
+    (("AT13",), masked(lambda s, m: soft(np.where(m, s, -1)))),
+    (("AT13",), masked(lambda s, m: soft(s + m))),
+    (("AT13",), masked(lambda s, m: soft(s - 5 * (1 - m)))),
+    (("AT13",), masked(lambda s, m: soft(np.where(m, s, -7.5)))),
+    (("AT13",), masked(lambda s, m: soft(np.where(m, s, -50)))),
+    (("AT13",), masked(lambda s, m: soft(s + (1 - m) * -100.0))),
+    (("AT13",), masked(lambda s, m: soft(np.where(m, s, 1e9)))),
+    (("AT13",), masked(lambda s, m: soft(np.where(m, s, 1.0)))),
+    (("AT13",), at13_before_the_scale),
+    (("AT14",), masked(lambda s, m: soft(s + (1 - m) * 1e-9))),
+    (("AT14",), masked(lambda s, m: soft(s + ~m * -1e-9))),
+    (("AT14",), masked(lambda s, m: soft(np.where(m, s, s + 1e-9)))),
+    (("AT14",), masked(lambda s, m: soft(np.where(m, s, 1e-9)))),
+    (("AT15",), masked(lambda s, m: soft(np.where(m, -np.inf, s)))),
+    (("AT15",), at15_additive),
     (("AT15",), masked(lambda s, m: soft(np.where(m == 0, s, -1e9)))),
-    (("AT20",), at20_no_parameter_used), (("AT20",), at20_forgotten_assignment), (("AT20",), masked(lambda s, m: soft(s + 0 * m))),
-    (("AT1",), masked_at1), (("AT6",), masked_at6), (("AT7",), masked_at7), (("AT17",), masked_at17),
-]  # fmt: skip
+    (("AT20",), at20_no_parameter_used),
+    (("AT20",), at20_forgotten_assignment),
+    (("AT20",), masked(lambda s, m: soft(s + 0 * m))),
+    (("AT1",), masked_at1),
+    (("AT6",), masked_at6),
+    (("AT7",), masked_at7),
+    (("AT17",), masked_at17),
+]
 
 
 # Two at once ------------------------------------------------------------------------------------------------------------
@@ -791,7 +882,7 @@ def attention_einsum(q, k, v):
 
 def attention_loops(queries, keys, values):
     if queries.ndim > 2:
-        parts = [attention_loops(q, k, v) for q, k, v in zip(queries, keys, values)]
+        parts = [attention_loops(q, k, v) for q, k, v in zip(queries, keys, values, strict=True)]
         return np.stack([o for o, _ in parts]), np.stack([w for _, w in parts])
     n_q, n_k, d_k = len(queries), len(keys), queries.shape[-1]
     weights = np.zeros((n_q, n_k))
@@ -875,9 +966,19 @@ def attention_torch_library(queries, keys, values):
 
 
 ATTENTION_RIGHT = [
-    attention_plain, attention_einsum, attention_loops, attention_log_sum_exp, attention_scaled_queries, attention_in_place_on_a_copy,
-    attention_single_precision, attention_lists, attention_other_order, attention_divided_late, attention_default, attention_dictionary,
-]  # fmt: skip
+    attention_plain,
+    attention_einsum,
+    attention_loops,
+    attention_log_sum_exp,
+    attention_scaled_queries,
+    attention_in_place_on_a_copy,
+    attention_single_precision,
+    attention_lists,
+    attention_other_order,
+    attention_divided_late,
+    attention_default,
+    attention_dictionary,
+]
 
 
 def masked_infinity(queries, keys, values, mask=None):
@@ -963,7 +1064,7 @@ def masked_in_place(queries, keys, values, mask=None):
 def masked_only_visible_keys(queries, keys, values, mask=None):
     if queries.ndim > 2:
         masks = [None] * len(queries) if mask is None else np.broadcast_to(mask, (len(queries), *mask.shape[-2:]))
-        parts = [masked_only_visible_keys(*one) for one in zip(queries, keys, values, masks)]
+        parts = [masked_only_visible_keys(*one) for one in zip(queries, keys, values, masks, strict=True)]
         return np.stack([o for o, _ in parts]), np.stack([w for _, w in parts])
     n_q, n_k = len(queries), len(keys)
     mask = np.ones((n_q, n_k), dtype=bool) if mask is None else np.broadcast_to(mask, (n_q, n_k))
@@ -989,10 +1090,19 @@ def masked_torch(queries, keys, values, mask=None):
 
 
 MASKED_RIGHT = [
-    masked_infinity, masked_large_number, masked_before_the_scale, masked_smallest_number, masked_ten_thousand, masked_renormalised,
-    masked_renormalised_exponentials, masked_renormalised_single_precision, masked_einsum, masked_in_place, masked_only_visible_keys,
+    masked_infinity,
+    masked_large_number,
+    masked_before_the_scale,
+    masked_smallest_number,
+    masked_ten_thousand,
+    masked_renormalised,
+    masked_renormalised_exponentials,
+    masked_renormalised_single_precision,
+    masked_einsum,
+    masked_in_place,
+    masked_only_visible_keys,
     masked_required_parameter,
-]  # fmt: skip
+]
 
 
 # causal_mask ------------------------------------------------------------------------------------------------------------
@@ -1067,10 +1177,22 @@ def cr3(n_queries, n_keys=None):
 
 
 CAUSAL_WRONG = [
-    (("CM1",), cm1), (("CM1",), cm1_compare), (("CM2",), cm2), (("CM2",), cm2_turned), (("CM3",), cm3), (("CM4",), cm4),
-    (("CM4",), cm4_square_only), (("CM5",), cm5), (("CM6",), cm6), (("CM6",), cm6_numbers), (("CM7",), cm7),
-    (("CR1",), cr1), (("CR1",), cr1_loops), (("CR2",), cr2), (("CR3",), cr3),
-]  # fmt: skip
+    (("CM1",), cm1),
+    (("CM1",), cm1_compare),
+    (("CM2",), cm2),
+    (("CM2",), cm2_turned),
+    (("CM3",), cm3),
+    (("CM4",), cm4),
+    (("CM4",), cm4_square_only),
+    (("CM5",), cm5),
+    (("CM6",), cm6),
+    (("CM6",), cm6_numbers),
+    (("CM7",), cm7),
+    (("CR1",), cr1),
+    (("CR1",), cr1_loops),
+    (("CR2",), cr2),
+    (("CR3",), cr3),
+]
 
 
 def causal_tri(n_queries, n_keys=None):
@@ -1129,9 +1251,17 @@ def causal_from_function(n_queries, n_keys=None):
 
 
 CAUSAL_RIGHT = [
-    causal_tri, causal_tril, causal_compare, causal_loops, causal_negated, causal_last_rows, causal_lists, causal_concatenated,
-    causal_equal, causal_from_function,
-]  # fmt: skip
+    causal_tri,
+    causal_tril,
+    causal_compare,
+    causal_loops,
+    causal_negated,
+    causal_last_rows,
+    causal_lists,
+    causal_concatenated,
+    causal_equal,
+    causal_from_function,
+]
 
 WRONG = {
     "softmax": SOFTMAX_WRONG,

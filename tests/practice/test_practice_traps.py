@@ -24,7 +24,12 @@ def test_a_wrong_version_is_named_exactly_whatever_input_is_drawn(exercise, keys
 
 
 def test_every_trap_of_this_issue_is_among_them():
-    wanted = {f"SM{n}" for n in range(1, 10)} | {f"AT{n}" for n in range(1, 21)} | {f"CM{n}" for n in range(1, 8)} | {"CR1", "CR2", "CR3"}
+    wanted = (
+        {f"SM{n}" for n in range(1, 10)}
+        | {f"AT{n}" for n in range(1, 21)}
+        | {f"CM{n}" for n in range(1, 8)}
+        | {"CR1", "CR2", "CR3"}
+    )
     assert wanted <= {key for _, keys, _ in WRONG for key in keys}
 
 
@@ -39,7 +44,9 @@ def test_there_are_ten_right_versions_of_each():
     assert all(len(versions) >= 10 for versions in answers.RIGHT.values())
 
 
-@pytest.mark.parametrize(("exercise", "keys", "function"), answers.PAIRS, ids=lambda value: "+".join(sorted(value)) if isinstance(value, set) else "")
+@pytest.mark.parametrize(
+    ("exercise", "keys", "function"), answers.PAIRS, ids=lambda value: "+".join(sorted(value)) if isinstance(value, set) else ""
+)
 def test_two_mistakes_at_once_are_named_as_two(exercise, keys, function):
     result = practice.judge(exercise, function)
     assert set(result.traps) == keys and result.certainty == "exact"

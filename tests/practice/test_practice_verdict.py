@@ -29,7 +29,9 @@ Next: lab.hint("attention")    lab.check("attention", verbose=True)"""
 
 
 def test_the_first_word_is_the_status_and_the_last_line_what_to_type():
-    assert set(STATUS_WORDS) | {"variant"} == {key.rpartition(".")[2] for key in language.catalogue() if key.startswith("practice.status.")}
+    assert set(STATUS_WORDS) | {"variant"} == {
+        key.rpartition(".")[2] for key in language.catalogue() if key.startswith("practice.status.")
+    }
     for status, (english, japanese) in STATUS_WORDS.items():
         evidence = {"limit": 2.0, "shapes": "", "problem": "not_callable", "type": "int", "code": "x"}
         if status == "wrong":
@@ -78,7 +80,9 @@ def test_the_same_verdict_reads_in_both_languages_without_leftovers():
 def test_every_code_has_its_words():
     keys = set(language.catalogue())
     source = Path(judging.__file__).read_text(encoding="utf-8")
-    problems = set(re.findall(r'Problem\(\s*"\w+",\s*"\w+",\s*"(\w+)"', source)) | set(re.findall(r'(?:code = |return )"(\w+)"', source))
+    problems = set(re.findall(r'Problem\(\s*"\w+",\s*"\w+",\s*"(\w+)"', source)) | set(
+        re.findall(r'(?:code = |return )"(\w+)"', source)
+    )
     problems -= {"no_result", "called", "not_implemented", "boolean"}
     assert len(problems) > 15
     assert {f"practice.problem.{code}" for code in problems - {"raised"}} <= keys

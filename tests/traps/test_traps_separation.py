@@ -1,4 +1,4 @@
-"""The inputs tell the traps apart, from each other and from the right answer, a hundred times more clearly than rounding could blur."""
+"""The inputs tell the traps apart, from each other and from the right answer, by a hundred times the tolerance at least."""
 
 import itertools
 
@@ -46,7 +46,9 @@ def test_every_trap_is_far_from_every_other_and_from_the_right_answer(name, seed
 @pytest.mark.parametrize("name", EXERCISES)
 def test_without_a_knob_turned_the_family_is_the_reference(name):
     for fixture in fixtures(name, 5):
-        for one, other in zip(traps.family(name).outputs({}, fixture.arguments), expected_of(exercise(name), fixture.arguments), strict=True):
+        for one, other in zip(
+            traps.family(name).outputs({}, fixture.arguments), expected_of(exercise(name), fixture.arguments), strict=True
+        ):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 

@@ -94,12 +94,13 @@ def scaling_picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2)) -
             means = {way: getattr(measured, name).mean(axis=0) for way, measured in ways.items()}
             unit = message(f"experiments.scaling.{name}_axis", lang)
             panel = figures.Lines(result.d_k, means, title, "$d_k$", unit, log_x=True, log_y=name == "variance")
-            figures.draw_lines(axes, panel)
+            figures.draw_lines(axes, panel, legend=None)
             _band(axes, result.d_k, [getattr(measured, name) for measured in ways.values()], figures.COLOURS)
             digits = 3 if name == "variance" else 2
             table += [[f"{title}, {way}", *(figures.number(mean, digits) for mean in means[way])] for way in means]
         title = message("experiments.scaling.title", lang, n_keys=result.n_keys)
         drawn.suptitle(title, fontsize=12)
+        drawn.legend(handles=drawn.axes[0].get_lines(), loc="outside lower center", ncols=len(ways), frameon=False)
         note = message("experiments.scaling.note", lang, **_last_numbers(result))
         return figures.picture(drawn, title=title, table=table, text=note, lang=lang)
 

@@ -13,6 +13,9 @@ from transformer_lite.language import current, message, printable, width
 
 _NUMBER = re.compile(r"[-−+]?[\d.,∞]+(e[-+]?\d+)?%?|NaN|")
 
+# JupyterLab sets every cell to the right; words read better from the left.
+_LEFT = ' style="text-align:left"'
+
 
 def html_table(
     rows: Sequence[Sequence[str]], caption: str, lang: str | None = None, *, folded: bool = True, row_headers: bool = True
@@ -20,8 +23,10 @@ def html_table(
     """An HTML table of strings. The first row (and column, if ``row_headers``) are headers; ``folded`` hides it in <details>."""
     if not rows:
         return ""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in rows[0])
-    body = "".join(f"<tr>{_html_cells(row, row_headers)}</tr>" for row in rows[1:])
+    numeric = _numeric_columns(rows)
+    named = zip(rows[0], numeric, strict=False)
+    head = "".join(f'<th scope="col"{_LEFT * (not right)}>{escape(cell)}</th>' for cell, right in named)
+    body = "".join(f"<tr>{_html_cells(row, row_headers, numeric)}</tr>" for row in rows[1:])
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     if not folded:
@@ -33,9 +38,8 @@ def plain_table(rows: Sequence[Sequence[str]]) -> str:
     """The rows as aligned text; Japanese characters count two columns. Words to the left, columns of numbers to the right."""
     if not rows:
         return ""
-    columns = list(itertools.zip_longest(*rows, fillvalue=""))
-    widths = [max(width(cell) for cell in column) for column in columns]
-    numeric = [number > 0 and all(_NUMBER.fullmatch(cell) for cell in column[1:]) for number, column in enumerate(columns)]
+    widths = [max(width(cell) for cell in column) for column in itertools.zip_longest(*rows, fillvalue="")]
+    numeric = _numeric_columns(rows)
     lines = []
     for row in rows:
         cells = (
@@ -61,8 +65,7 @@ class Table:
         if not self.rows and self.empty:
             return f"<p><strong>{escape(self.title)}</strong> {escape(self.empty)}</p>"
         table = html_table([self.header, *self.rows], self.title, folded=False, row_headers=self.row_headers)
-        # Words read better from the left; JupyterLab aligns cells to the right.
-        return f'<div lang="{current()}">{table}</div>'.replace("<table>", '<table style="text-align:left">')
+        return f'<div lang="{current()}">{table}</div>'
 
     def text(self) -> str:
         """The table as text."""
@@ -106,7 +109,15 @@ class Page:
         return printable(self.text())
 
 
-def _html_cells(row: Sequence[str], row_headers: bool) -> str:
-    cells = [escape(cell).replace("\n", "<br>") for cell in row]
-    first = f'<th scope="row">{cells[0]}</th>' if row_headers else f"<td>{cells[0]}</td>"
-    return first + "".join(f"<td>{cell}</td>" for cell in cells[1:])
+def _numeric_columns(rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Which columns hold numbers only; the first names its row and never does."""
+    columns = itertools.zip_longest(*rows, fillvalue="")
+    return [place > 0 and all(_NUMBER.fullmatch(cell) for cell in column[1:]) for place, column in enumerate(columns)]
+
+
+def _html_cells(row: Sequence[str], row_headers: bool, numeric: list[bool]) -> str:
+    cells = []
+    for place, (cell, right) in enumerate(zip(row, numeric, strict=False)):
+        tag, scope = ("th", ' scope="row"') if place == 0 and row_headers else ("td", "")
+        cells.append(f"<{tag}{scope}{_LEFT * (not right)}>{escape(cell)}</{tag}>".replace("\n", "<br>"))
+    return "".join(cells)

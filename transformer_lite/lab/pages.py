@@ -120,7 +120,8 @@ def progress() -> Page:
         rows.append(
             [label, *(str(counts[state]) for state in counts), str(len(exercises)), f"{right} / {answered} / {len(questions)}"]
         )
-        bars.append((label, counts, len(exercises)))
+        if exercises:
+            bars.append((label, counts, len(exercises)))
     chapters = Table(
         message("lab.progress_chapters"),
         [message(f"lab.progress_{column}") for column in ("chapter", "yours", "with_help", "seen", "tried", "all", "questions")],

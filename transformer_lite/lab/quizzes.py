@@ -48,15 +48,21 @@ def answer(which: str | int, value: Any) -> quiz_room.Grade | None:
     """Answer a question by its id or its number in the list shown last; print what is right and why.
 
     Args:
-        which: the question's id, or its number in the quiz shown last.
-        value: "b"; a list for several options, an order of steps; a mapping of rows; a number; your own words.
+        which: the question's id (or a prediction's), or its number in the quiz shown last.
+        value: "b"; a list for several options, an order of steps; a mapping of rows; a number; your own words, and then a mark.
+
+    Raises:
+        LabError: there is no such question, or the answer is not of its kind; nothing is recorded then.
     """
-    question = _numbered(which) if isinstance(which, int) else content.question(which)
     try:
+        if isinstance(which, str) and which in content.library().predictions:
+            return _guess(content.prediction(which), value)
+        question = _numbered(which) if isinstance(which, int) else content.question(which)
         grade = quiz_room.grade(question, value)
-    except ValueError as error:
-        raise LabError(str(error)) from None
-    _record_answer(question, grade)
+    except quiz_room.InvalidAnswer as error:
+        raise LabError(error.text(current())) from None
+    if question.kind != "recall" or grade.correct is not None:  # free recall counts once it is marked
+        _record_answer(question, grade)
     say(quiz_room.explain_text(question, grade, current()))
     return grade
 
@@ -104,15 +110,23 @@ def _earlier_answers(questions: list[Question]) -> dict[str, Any]:
 
 
 def _record_answer(question: Question, grade: quiz_room.Grade) -> None:
+    # The journal holds codes, not sentences: of free recall only the learner's own mark is kept.
+    chosen = {"mark": grade.chosen.get("mark")} if question.kind == "recall" else grade.chosen
     record(
         "answer",
         question.id,
         version=question.version,
         correct=grade.correct,
-        chosen=grade.chosen,
+        chosen=chosen,
         traps=list(grade.traps),
         chapter=question.chapter,
     )
+
+
+def _guess(prediction: Prediction, value: Any) -> None:
+    chosen = quiz_room.predicted(prediction, value)
+    _record_prediction(prediction, chosen)
+    say(prediction.after(current()))
 
 
 def _record_prediction(prediction: Prediction, chosen: str) -> None:

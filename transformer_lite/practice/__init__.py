@@ -1,7 +1,7 @@
 """Practice: judges a learner's function, names the trap it fell into, and shows the numbers.
 
-    from transformer_lite import practice
-    print(practice.judge("softmax", my_softmax))
+from transformer_lite import practice
+print(practice.judge("softmax", my_softmax))
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformer_lite.practice.registry import Exercise, UnknownExercise, exercise, exercises
     from transformer_lite.practice.guard import shutdown, warm
     from transformer_lite.practice.judging import judge
+    from transformer_lite.practice.registry import Exercise, UnknownExercise, exercise, exercises
     from transformer_lite.practice.source import code_hash, is_blank
     from transformer_lite.practice.verdict import CheckResult, Note
 

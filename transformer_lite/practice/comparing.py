@@ -23,7 +23,7 @@ def right(actual: NDArray, expected: NDArray) -> bool:
     if actual.shape != expected.shape:
         return False
     if expected.dtype == bool:
-        return bool(np.array_equal(actual, expected))
+        return actual.dtype == bool and bool(np.array_equal(actual, expected))
     relative, absolute = tolerance(actual)
     return bool(np.allclose(actual, expected, rtol=relative, atol=absolute, equal_nan=False))
 

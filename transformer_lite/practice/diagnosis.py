@@ -1,7 +1,7 @@
 """What went wrong, as a claim about numbers: the trap whose numbers these are, or else the law that is broken.
 
-A trap is named only if one way of writing it gives what the learner's function gave on every input. Two at once are tried after the
-single ones. If nothing fits, that is said, with what can be seen for certain.
+A trap is named only if one way of writing it gives what the learner's function gave on every input. Two at once are tried after
+the single ones. If nothing fits, that is said, with what can be seen for certain.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class _Search:
     def exact(self) -> list[tuple[tuple[str, ...], Setting]]:
         """The single mistakes that fit everywhere; if there are none, mistakes with a number of their own; then pairs."""
         found = [
-            one for number, one in enumerate(self.family.singles) if self.fits_all(one[1], ("single", number)) and self.is_mistake(one[1])
+            one
+            for number, one in enumerate(self.family.singles)
+            if self.fits_all(one[1], ("single", number)) and self.is_mistake(one[1])
         ]
         if not found and "AT13" in self.family.traps:
             found = self.own_constant(({},), ())
@@ -87,7 +89,9 @@ class _Search:
             found = self.own_temperature()
         if not found:
             found = [
-                one for number, one in enumerate(self.family.pairs) if self.fits_all(one[1], ("pair", number)) and self.is_mistake(one[1])
+                one
+                for number, one in enumerate(self.family.pairs)
+                if self.fits_all(one[1], ("pair", number)) and self.is_mistake(one[1])
             ]
         if not found and "AT13" in self.family.traps:
             for key in ("AT1", "AT2", "AT3", "AT4", "AT5"):
@@ -102,10 +106,8 @@ class _Search:
                 return True
         return False
 
-    def own_constant(
-        self, scales: tuple[Setting, ...], keys: tuple[str, ...]
-    ) -> list[tuple[tuple[str, ...], Setting]]:
-        """Masked scores filled with, or lowered by, a constant that nobody listed: read it off the weights, then try it everywhere."""
+    def own_constant(self, scales: tuple[Setting, ...], keys: tuple[str, ...]) -> list[tuple[tuple[str, ...], Setting]]:
+        """Hidden scores filled with, or lowered by, a constant not listed: read off the weights, then tried everywhere."""
         for scale in scales:
             for hide in ("add", "fill"):
                 constants = []
@@ -200,7 +202,7 @@ def diagnose(judgement: _Judgement, problem: Problem) -> Finding:
     found = search.exact()
     if found:
         keys, setting = _best(search, found)
-        keys = _by_its_bits(search, keys)
+        keys = tuple(sorted(_by_its_bits(search, keys), key=list(search.family.traps).index))
         return Finding(keys, "exact", _evidence(search, keys, setting, judgement))
     nearest = search.closest()
     if nearest is not None and not judgement._unsteady():
@@ -209,9 +211,7 @@ def diagnose(judgement: _Judgement, problem: Problem) -> Finding:
     return Finding(evidence=_laws(search, problem))
 
 
-def _best(
-    search: _Search, found: list[tuple[tuple[str, ...], Setting]]
-) -> tuple[tuple[str, ...], Setting]:
+def _best(search: _Search, found: list[tuple[tuple[str, ...], Setting]]) -> tuple[tuple[str, ...], Setting]:
     """Of several that fit, the one that fits most of the inputs judged later, too (batches), and then the first."""
     later = [seen for seen in search.judgement.seen if seen.fixture.phase == MORE and seen.fixture.phase > search.phase]
     return max(found, key=lambda one: sum(search.fits(one[1], seen) for seen in later))
@@ -233,7 +233,7 @@ def _in_the_extreme(search: _Search, problem: Problem) -> Finding | None:
 
 
 def _by_its_bits(search: _Search, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Masks that (almost) do nothing: ignored, or lowered by 1e-9 where -1e9 was meant? The numbers agree to 1e-10; the bits tell."""
+    """Masks that (almost) do nothing: ignored, or 1e-9 where -1e9 was meant? The numbers agree to 1e-10; the bits tell."""
     if not {"AT14", "AT20", "AT12"} & set(keys) or "AT20" not in search.family.traps:
         return keys
     by_name = {seen.fixture.name: seen for seen in search.judgement.seen}
@@ -280,7 +280,9 @@ def _evidence(search: _Search, keys: tuple[str, ...], setting: Setting, judgemen
         if shown is not None:
             evidence["property"] = {"key": key, **shown}
             break
-    later = [seen for seen in judgement.seen if seen.fixture.phase == MORE and search.phase == PLAIN and "batch" in seen.fixture.name]
+    later = [
+        seen for seen in judgement.seen if seen.fixture.phase == MORE and search.phase == PLAIN and "batch" in seen.fixture.name
+    ]
     if any(seen.outcome.error is None and not search.fits(setting, seen) for seen in later):
         evidence["batch_differs_too"] = True
     return evidence

@@ -115,7 +115,7 @@ def irregular_mask(rng: np.random.Generator, n_q: int, n_k: int, batch: int | No
     while True:
         mask = rng.random((n_q, n_k)) < 0.6
         counts = mask.sum(axis=1), mask.sum(axis=0)
-        if 0 < counts[0].min() and counts[0].max() < n_k and 0 < counts[1].min() and counts[1].max() < n_q:
+        if counts[0].min() > 0 and counts[0].max() < n_k and counts[1].min() > 0 and counts[1].max() < n_q:
             return mask
 
 
@@ -193,7 +193,9 @@ def _large_masked() -> Fixture:
     mask = np.array([[True, False, True, False], [False, True, False, True], [True, True, False, False]])
     steps = np.array([[0.0, 7.0, 3.0, 11.0], [5.0, 2.0, 9.0, 0.5], [1.5, 6.0, 4.0, 8.0]])
     scores = np.where(mask, -130.0, 30.0) + steps
-    values = np.array([[1.0, 0.0, 2.0, -1.0, 0.5], [0.0, 3.0, 1.0, 1.0, 2.0], [2.0, -1.0, 0.0, 4.0, 1.5], [-2.0, 1.0, 5.0, 0.0, 3.0]])
+    values = np.array(
+        [[1.0, 0.0, 2.0, -1.0, 0.5], [0.0, 3.0, 1.0, 1.0, 2.0], [2.0, -1.0, 0.0, 4.0, 1.5], [-2.0, 1.0, 5.0, 0.0, 3.0]]
+    )
     sizes = {"n_q": 3, "n_k": 4, "d_k": 4, "d_v": 5}
     return Fixture("large, masked", (2.0 * scores, np.eye(4), values, mask), sizes, phase=EXTREME)  # √d_k = 2
 

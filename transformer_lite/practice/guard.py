@@ -366,8 +366,8 @@ def _run_with_alarm(
     fired = 0
 
     def stop(_signal: int, frame: types.FrameType | None) -> None:
-        # An alarm inside a bare ``except:`` is swallowed. So it comes again, and from the third time on it also strikes at the next
-        # line, which in such a loop is one outside the ``try``.
+        # An alarm inside a bare ``except:`` is swallowed. So it comes again, and from the third time on it also strikes at the
+        # next line, which in such a loop is one outside the ``try``.
         nonlocal fired
         fired += 1
         if fired > 2 and frame is not None:

@@ -25,13 +25,13 @@ from transformer_lite import equations
 from transformer_lite.practice import guard, source
 from transformer_lite.practice.calling import Convention, convention
 from transformer_lite.practice.comparing import as_mask, first_difference, right
-from transformer_lite.practice.registry import Exercise, exercise
 from transformer_lite.practice.fixtures import EXTREME, MORE, PLAIN, Fixture, fixtures, smallest
+from transformer_lite.practice.registry import Exercise, exercise
 from transformer_lite.practice.running import Outcome, Value
 from transformer_lite.practice.verdict import Case, CheckResult, Note
 
 SLOW = 0.5  # seconds for all calls together, from which on it is remarked
-REMEMBERED = 0.5  # seconds from which on a verdict is kept, so that a definition and a check of it do not wait twice
+REMEMBERED = 1.0  # seconds of the function's own from which on a verdict is kept: a definition and its check do not wait twice
 
 
 @dataclass
@@ -72,8 +72,8 @@ class Seen:
 def judge(exercise_id: str, function: Any, *, seed: int | None = None) -> CheckResult:
     """Judge a learner's function.
 
-    It runs in a worker process, so that nothing it does can harm this one. `lab.exercise`'s stand-in is unwrapped: what is judged is
-    always the learner's own code.
+    It runs in a worker process, so that nothing it does can harm this one. `lab.exercise`'s stand-in is unwrapped: what is
+    judged is always the learner's own code.
 
     Args:
         exercise_id: the id of an exercise, such as "softmax".
@@ -89,7 +89,10 @@ def judge(exercise_id: str, function: Any, *, seed: int | None = None) -> CheckR
     """
     asked = exercise(exercise_id)
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):  # comparing wild numbers warns, and that is ours, not the learner's
+        with (
+            warnings.catch_warnings(),
+            np.errstate(all="ignore"),
+        ):  # comparing wild numbers warns, and that is ours, not the learner's
             warnings.simplefilter("ignore")
             return _judge(asked, source.own_function(function), secrets.randbelow(10**6) if seed is None else seed)
     except Exception as error:
@@ -113,8 +116,9 @@ def _judge(exercise: Exercise, function: Any, seed: int) -> CheckResult:
     key = _remembered.key(exercise, function, pickled)
     if (known := _remembered.get(key, function)) is not None:
         return known
-    result = _Judgement(exercise, function, called, pickled, seed).verdict(started)
-    if result.seconds > REMEMBERED:
+    judgement = _Judgement(exercise, function, called, pickled, seed)
+    result = judgement.verdict(started)
+    if judgement.ran.ended != "done" or judgement.ran.seconds > REMEMBERED:
         _remembered.keep(key, function, result)
     return result
 
@@ -124,7 +128,11 @@ def _before_running(exercise: Exercise, function: Any) -> CheckResult | tuple[Co
         return CheckResult(exercise.id, exercise.version, "unsolved", "blank")
     if not callable(function):
         return CheckResult(
-            exercise.id, exercise.version, "error", "callable", evidence={"problem": "not_callable", "type": type(function).__name__}
+            exercise.id,
+            exercise.version,
+            "error",
+            "callable",
+            evidence={"problem": "not_callable", "type": type(function).__name__},
         )
     if _is_reference(exercise, function):
         return CheckResult(exercise.id, exercise.version, "uses_reference", "identity")
@@ -205,7 +213,11 @@ class _Judgement:
         from transformer_lite.practice import diagnosis
 
         result = _result(self.exercise, problem, started)
-        if problem.stage in ("signature", "return", "container") or problem.status == "variant" or problem.code.startswith("raises_"):
+        if (
+            problem.stage in ("signature", "return", "container")
+            or problem.status == "variant"
+            or problem.code.startswith("raises_")
+        ):
             return result
         found = diagnosis.diagnose(self, problem)
         if problem.status == "error" and not found.traps:
@@ -402,7 +414,8 @@ class _Judgement:
     def _finish(self, result: CheckResult, started: float) -> CheckResult:
         evidence = {**result.evidence, "tests": len(self.seen), "seed": self.seed}
         cases = tuple(
-            Case(seen.fixture.name, self._named(seen.fixture), self.exercise.returns, seen.arrays, seen.expected) for seen in self.seen
+            Case(seen.fixture.name, self._named(seen.fixture), self.exercise.returns, seen.arrays, seen.expected)
+            for seen in self.seen
         )
         return replace(
             result,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from transformer_lite import equations
 from transformer_lite.language import message
-from transformer_lite.practice.registry import exercise
 from transformer_lite.practice.judging import expected_of
+from transformer_lite.practice.registry import exercise
 
 if TYPE_CHECKING:
     from transformer_lite.explore.figures import Matrix, Picture
@@ -36,7 +36,9 @@ def picture(result: CheckResult, lang: str) -> Picture:
     attends = result.exercise in ("attention", "scaled_dot_product_attention", "attention_scores", "causal_mask")
     axes: dict[str, Any] = {} if attends else {"row_axis": _say("rows", lang), "column_axis": _say("columns", lang)}
     drawn: list[Matrix] = []
-    if yours is not None and yours.ndim == 3 and yours.shape == right.shape:  # a mistake that only a batch shows: its first sequence
+    if (
+        yours is not None and yours.ndim == 3 and yours.shape == right.shape
+    ):  # a mistake that only a batch shows: its first sequence
         yours, right = yours[0], right[0]
     if yours is not None and yours.ndim == 2 and yours.size:
         drawn.append(figures.Matrix(_drawable(yours), _say("yours", lang, name=name), mark=_worst(yours, right), **axes))

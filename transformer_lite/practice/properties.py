@@ -1,4 +1,4 @@
-"""One property per trap that a learner can check with two lines of their own, shown with the numbers that their function gives."""
+"""One property per trap that a learner can check with two lines of code, shown with the numbers that their function gives."""
 
 from __future__ import annotations
 
@@ -139,7 +139,11 @@ def _scaled_queries(formula: str, number: Callable[[dict[str, int]], float]) -> 
         answer = asking.ask(constant * queries, *others)
         if answer is None or not same_mistake(answer[-1], seen.expected[-1]):
             return None
-        return {"constant": f"{constant:.3g}", "formula": formula, **{k: v for k, v in seen.fixture.sizes.items() if k != "batch"}}
+        return {
+            "constant": f"{constant:.3g}",
+            "formula": formula,
+            **{k: v for k, v in seen.fixture.sizes.items() if k != "batch"},
+        }
 
     return shown
 

@@ -1,4 +1,4 @@
-"""Runs a learner's function on given inputs and writes down what happened. Used inside the worker, and without one where need be."""
+"""Runs a learner's function on given inputs and writes down what happened: inside the worker, or without one where need be."""
 
 from __future__ import annotations
 
@@ -105,7 +105,11 @@ def _copy(argument: Any) -> Any:
 
 
 def run_calls(
-    function: Callable[..., Any], calls: list[Call], forbidden: str | None, names: tuple[str, ...], done: Callable[[Outcome], None]
+    function: Callable[..., Any],
+    calls: list[Call],
+    forbidden: str | None,
+    names: tuple[str, ...],
+    done: Callable[[Outcome], None],
 ) -> None:
     """Call ``function`` with each of ``calls`` and hand each `Outcome` to ``done`` as soon as it is there."""
     with _protected(), forbid(forbidden or "") as noticed:
@@ -131,7 +135,9 @@ def _run(function: Callable[..., Any], given: Call, kept: Call, names: tuple[str
             outcome.error = _error(error, function)
     outcome.printed, outcome.printed_characters = printed.text(), printed.characters
     for i, (one, other) in enumerate(zip(given.arguments(), kept.arguments(), strict=True)):
-        if isinstance(other, np.ndarray) and (one.shape != other.shape or not np.array_equal(one, other, equal_nan=one.dtype != bool)):
+        if isinstance(other, np.ndarray) and (
+            one.shape != other.shape or not np.array_equal(one, other, equal_nan=one.dtype != bool)
+        ):
             outcome.mutated.append(i)
     return outcome
 
@@ -144,13 +150,14 @@ def _describe(returned: Any, names: tuple[str, ...], outcome: Outcome) -> None:
     parts = [returned]
     if isinstance(returned, dict) and set(returned) == set(names):
         parts, outcome.many = [returned[name] for name in names], True
-    elif isinstance(returned, tuple) or (isinstance(returned, list) and len(names) > 1 and len(returned) == len(names)):
-        # A tuple of plain numbers where one thing is wanted is that thing, oddly packed.
-        if len(names) > 1 or not _numbers(returned):
-            parts, outcome.many = list(returned), True
+    elif isinstance(returned, tuple) and (len(names) > 1 or not _numbers(returned)):
+        # (A tuple of plain numbers where one thing is wanted is that thing, oddly packed.)
+        parts, outcome.many = list(returned), True
+    elif isinstance(returned, list) and len(names) > 1 and len(returned) == len(names):
+        parts, outcome.many = list(returned), True
     outcome.values = [_value(part) for part in parts[:8]]
-    if len(parts) == 1 and outcome.many:
-        outcome.many = len(names) > 1
+    if outcome.many and len(parts) == len(names) == 1:  # return x, with a comma too many
+        outcome.many, outcome.values[0].container = False, outcome.structure
 
 
 def _numbers(nested: Any) -> bool:
@@ -267,7 +274,7 @@ def _captured(printed: _Capped, warned: list[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _protected() -> Iterator[None]:
-    """Random states, the working directory, NumPy's print options, ``input`` and the ways to end a process: put back afterwards."""
+    """Random states, the working directory, print options, ``input`` and the ways to end a process: put back afterwards."""
     state, numpy_state = random.getstate(), np.random.get_state()
     torch = sys.modules.get("torch")
     torch_state = torch.get_rng_state() if torch is not None and hasattr(torch, "get_rng_state") else None

@@ -23,7 +23,7 @@ def definition(function: Any) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The syntax tree of ``function``, or None where its source cannot be seen (made by exec, a lambda, a class)."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
-    except (OSError, TypeError, SyntaxError, ValueError, IndentationError):
+    except (OSError, TypeError, SyntaxError, ValueError):
         return None
     first = tree.body[0] if tree.body else None
     return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
@@ -32,8 +32,8 @@ def definition(function: Any) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
 def is_blank(function: Any) -> bool:
     """True if nothing has been written into the function yet.
 
-    Blank is: a docstring, ``...``, ``pass``, ``____``, ``raise NotImplementedError``, ``return None``, names set to ``...``, and a
-    ``return`` of plain names after one of these.
+    Blank is: a docstring, ``...``, ``pass``, ``____``, ``raise NotImplementedError``, ``return None``, names set to ``...``,
+    and a ``return`` of plain names after one of these.
     """
     tree = definition(own_function(function))
     if tree is None:
@@ -46,7 +46,9 @@ def is_blank(function: Any) -> bool:
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
+    return (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
+    )
 
 
 def _is_hole(value: ast.expr | None) -> bool:

@@ -43,8 +43,8 @@ class CheckResult:
     """The verdict on one answer to one exercise.
 
     Attributes:
-        status: "pass", "variant" (a known other way: not wrong, not what was asked), "wrong", "unsolved", "error" (the code raised),
-            "timeout", "uses_reference" (it calls the companion's own function) or "grader_problem" (our mistake).
+        status: "pass", "variant" (a known other way: not wrong, not what was asked), "wrong", "unsolved", "error" (the code
+            raised), "timeout", "uses_reference" (it calls the companion's own function) or "grader_problem" (our mistake).
         stage: where it stopped: "blank", "callable", "identity", "signature", "run", "return", "container", "shape", "dtype",
             "finite", "value"; None when it passed.
         traps: the keys of the traps recognised, two if two mistakes were made at once.
@@ -102,7 +102,7 @@ class CheckResult:
         return "\n".join(_Words(self, lang or current()).lines(verbose))
 
     def show(self, lang: str | None = None) -> Picture:
-        """The learner's weights (or matrix) beside the right ones, and the influence matrix of both, as a picture with its table."""
+        """The learner's weights (or matrix) beside the right ones, and the influence matrix of both: a picture with its table."""
         from transformer_lite.practice.picture import picture
 
         return picture(self, lang or current())
@@ -163,11 +163,10 @@ class _Words:
                 return self._error()
         details = {**evidence, "test": self.test()}
         lines = [self.say(f"problem.{evidence['problem']}", **self._indexed(details))]
-        if evidence["problem"].startswith("raises_"):
-            if evidence.get("source"):
-                lines.append(self._place())
-                if ".T" in evidence["source"]:
-                    lines.append(self.say("error.keys_t"))
+        if evidence["problem"].startswith("raises_") and evidence.get("source"):
+            lines.append(self._place())
+            if ".T" in evidence["source"]:
+                lines.append(self.say("error.keys_t"))
         if evidence["problem"] == "differs":
             lines = [self.say("unrecognised"), *self._laws(), *lines]
         return lines
@@ -197,7 +196,8 @@ class _Words:
                 "trap_difference": number(evidence["max_diff_trap"]),
                 "difference": number(evidence["max_diff_correct"]),
             }
-            lines.append("  " + self.say("trap.equal" if evidence["matched"] == evidence["fixtures"] else "trap.nearly", **details))
+            everywhere = evidence["matched"] == evidence["fixtures"]
+            lines.append("  " + self.say("trap.equal" if everywhere else "trap.nearly", **details))
             if evidence["max_diff_correct"] > 0 and evidence["what"] != "mask":
                 lines.append("  " + self.say("trap.from_right", **details))
         if "property" in evidence:
@@ -312,5 +312,3 @@ def _gloss(bases: list[str], text: str) -> str | None:
         if base in bases and words.lower() in text.lower():
             return gloss
     return None
-
-

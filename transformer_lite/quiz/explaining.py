@@ -41,7 +41,7 @@ class Explanation:
 def explain(
     question: Question, grade: Grade, lang: str, seed: int | str | None = None, sections: Mapping[str, str] | None = None
 ) -> Explanation:
-    """Say in ``lang`` what ``grade`` means. ``sections`` maps an anchor to its heading; those of the question's chapter if None."""
+    """Say in ``lang`` what ``grade`` means. ``sections``: anchor -> heading; those of the question's chapter if None."""
     if sections is None:
         sections = headings(question.chapter, lang) if question.chapter else {}
     paper = Paper([question], seed)

@@ -22,6 +22,7 @@ def headings(chapter: str, lang: str) -> dict[str, str]:
 
 
 def _plain(heading: str) -> str:
-    """A heading without Markdown and TeX."""
+    """A heading without Markdown, TeX and the minutes in brackets behind it."""
+    heading = re.sub(r"\s*[（(][^（）()]*[0-9][^（）()]*[）)]\s*$", "", heading)
     heading = re.sub(r"\\sqrt\{([^{}]*)\}", r"√\1", heading)
     return re.sub(r"[$*`\\]", "", heading).strip()

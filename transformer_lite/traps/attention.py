@@ -45,8 +45,8 @@ def core(
         scale: what the scores are divided by ("√d_k"), "1", "d_k", or multiplied by ("·√d_k"); a number multiplies.
         weighting, subtract: see `weigh`.
         along: the axis of the softmax, "all" entries, or all of "each matrix".
-        hide: how the mask is used: "before" the softmax, "fill" or "add" ``constant`` in the scores, "inverted", "after" the softmax
-            without renormalising, only on the "values", or "ignored".
+        hide: how the mask is used: "before" the softmax, "fill" or "add" ``constant`` in the scores, "inverted", "after" the
+            softmax without renormalising, only on the "values", or "ignored".
         rescale: what is divided by √d_k after the softmax: "nothing", "weights" or "output".
         mix: what the weights average: "values", "keys", or a softmax of the values.
     """
@@ -76,7 +76,8 @@ def _compare(queries: NDArray, keys: NDArray, similarity: str) -> NDArray:
         return dots
     difference = queries[..., :, np.newaxis, :] - keys[..., np.newaxis, :, :]  # (..., n_q, n_k, d_k)
     squared = (difference**2).sum(axis=-1)
-    return {"distance": -np.sqrt(squared), "distance²": -squared, "+distance": np.sqrt(squared), "+distance²": squared}[similarity]
+    measured = squared if similarity.endswith("²") else np.sqrt(squared)
+    return measured if similarity.startswith("+") else -measured
 
 
 def factor(scale: float | str, queries: NDArray, keys: NDArray, values: NDArray | None) -> float:
@@ -125,7 +126,9 @@ def _hide(compared: NDArray, visible: NDArray, hide: str, constant: float) -> ND
     return compared
 
 
-def _mix(mixing: NDArray, weights: NDArray, compared: NDArray, keys: NDArray, values: NDArray, mix: str) -> tuple[NDArray, NDArray]:
+def _mix(
+    mixing: NDArray, weights: NDArray, compared: NDArray, keys: NDArray, values: NDArray, mix: str
+) -> tuple[NDArray, NDArray]:
     match mix:
         case "values":
             return mixing @ values, weights
