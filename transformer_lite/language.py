@@ -47,10 +47,12 @@ def check_language(lang: str) -> Language:
 
 def from_locale() -> Language | None:
     """The language that the machine's locale asks for, or None when it asks for neither of ours."""
-    for variable in ("LC_ALL", "LC_MESSAGES", "LANGUAGE", "LANG"):
-        name = os.environ.get(variable, "")
+    variables = [os.environ.get(variable, "") for variable in ("LC_ALL", "LC_MESSAGES", "LANGUAGE", "LANG")]
+    for name in variables:
         if name.startswith(LANGUAGES):
             return name[:2]  # type: ignore[return-value]
+    if any(variables):  # such as C.UTF-8, which is no language, and which Python calls English
+        return None
     try:
         name = locale.getlocale()[0] or ""
     except ValueError:
@@ -114,7 +116,7 @@ def width(text: str) -> int:
 # Characters of ours that a Japanese Windows console (cp932) or an ASCII pipe cannot show, and what stands for them there.
 _SUBSTITUTES = {"—": "-", "–": "-", "−": "-", "≈": "~", "·": "*", "√": "sqrt ", "×": "x", "≥": ">=", "≤": "<=", "…": "...",
                 "→": "->", "←": "<-", "■": "#", "□": ".", "ᵀ": "^T", "ₖ": "_k", "‖": "||", "•": "-", "’": "'", "“": '"', "”": '"',
-                "÷": "/", "①": "(1)", "②": "(2)", "③": "(3)", "④": "(4)", "Σ": "sum", "₁": "1", "₂": "2", "₃": "3"}
+                "÷": "/", "①": "(1)", "②": "(2)", "③": "(3)", "④": "(4)", "Σ": "sum", "∞": "inf", "₁": "1", "₂": "2", "₃": "3"}
 
 
 def printable(text: str, encoding: str | None = None) -> str:

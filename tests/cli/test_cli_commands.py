@@ -43,7 +43,7 @@ def test_study_fills_the_workspace_and_opens_the_first_chapter(small_course, cap
     assert cli.main(["study", "--prepare"]) == 0
     said = capsys.readouterr().out
     assert (small_course / "workspace/ja/02_attention.ipynb").is_file()
-    assert "第0章" in said.splitlines()[-1] and "00_first_steps.ipynb" in said.splitlines()[-1]
+    assert "第 0 章" in said.splitlines()[-1] and "00_first_steps.ipynb" in said.splitlines()[-1]
 
 
 def test_study_goes_on_where_the_learner_stopped(small_course, capsys):

@@ -25,7 +25,8 @@ def test_the_bundle_holds_a_drawing_a_table_and_text():
     data = attention()._repr_mimebundle_()
     assert set(data) == {"image/png", "text/html", "text/plain"}
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
-    assert '<th scope="col">追いかけた</th>' in data["text/html"] and '<th scope="row" style="text-align:left">猫</th>' in data["text/html"]
+    assert '<th scope="col">追いかけた</th>' in data["text/html"]
+    assert '<th scope="row" style="text-align:left">猫</th>' in data["text/html"]
     assert "<caption>注意の重み</caption>" in data["text/html"] and "<details>" in data["text/html"]
     assert "0.800" in data["text/plain"]
     assert re.search(r'<img alt="[^"]*0\.80', data["text/html"])

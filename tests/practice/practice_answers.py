@@ -760,6 +760,42 @@ def at20_forgotten_assignment(queries, keys, values, mask=None):
     return w @ values, w
 
 
+def masked_at9(fill):
+    def scaled_dot_product_attention(queries, keys, values, mask=None):
+        scores = dots(queries, keys) / np.sqrt(queries.shape[-1])
+        if mask is not None:
+            scores = np.where(mask, scores, fill)
+        return scores @ soft(values), scores
+
+    return scaled_dot_product_attention
+
+
+def masked_at10(queries, keys, values, mask=None):
+    weights = masked_infinity(queries, keys, values, mask)[1]
+    return weights @ keys, weights
+
+
+def masked_at16(queries, keys, values, mask=None):
+    w = 1 / (1 + np.exp(-dots(queries, keys) / np.sqrt(queries.shape[-1])))
+    w = w if mask is None else w * mask
+    return w @ values, w
+
+
+def masked_at18(queries, keys, values, mask=None):
+    scores = dots(queries, keys)
+    if mask is not None:
+        scores = np.where(mask, scores, -1e9)
+    w = np.zeros_like(scores)
+    np.put_along_axis(w, scores.argmax(-1)[..., None], 1.0, -1)
+    return w @ values, w
+
+
+def masked_at19(queries, keys, values, mask=None):
+    s = -((queries[..., :, None, :] - keys[..., None, :, :]) ** 2).sum(-1) / (2 * np.sqrt(queries.shape[-1]))
+    w = soft(s if mask is None else np.where(mask, s, -1e9))
+    return w @ values, w
+
+
 MASKED_WRONG = [
     (("AT11",), masked(lambda s, m: soft(s) * m)),
     (("AT11",), at11_values),
@@ -792,6 +828,13 @@ MASKED_WRONG = [
     (("AT6",), masked_at6),
     (("AT7",), masked_at7),
     (("AT17",), masked_at17),
+    (("AT9",), masked_at9(-1e9)),
+    (("AT9",), masked_at9(0.0)),
+    (("AT9",), masked_at9(-np.inf)),
+    (("AT10",), masked_at10),
+    (("AT16",), masked_at16),
+    (("AT18",), masked_at18),
+    (("AT19",), masked_at19),
 ]
 
 

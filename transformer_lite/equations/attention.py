@@ -40,7 +40,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> NDArray[np.floating]:
     >>> softmax([1.0, 0.0]).round(3)
     array([0.731, 0.269])
     """
-    x = _floating(x)
+    x = floating(x)
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"x must have an axis {axis}; got shape {x.shape}.")
     if x.shape[axis] == 0:
@@ -73,7 +73,7 @@ def attention_scores(queries: ArrayLike, keys: ArrayLike) -> NDArray[np.floating
     >>> attention_scores([[2.0, 0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     array([[1., 0.]])
     """
-    queries, keys = _floating(queries), _floating(keys)
+    queries, keys = floating(queries), floating(keys)
     if queries.ndim < 2:
         raise ValueError(f"queries must have shape (..., n_q, d_k); got {queries.shape}.")
     d_k = queries.shape[-1]
@@ -107,7 +107,7 @@ def scaled_dot_product_attention(
     >>> weights.round(3), output.round(2)
     (array([[0.731, 0.269]]), array([[5.61]]))
     """
-    queries, keys, values = _floating(queries), _floating(keys), _floating(values)
+    queries, keys, values = floating(queries), floating(keys), floating(values)
     scores = attention_scores(queries, keys)
     n_keys = keys.shape[-2]
     if values.ndim < 2 or values.shape[-2] != n_keys:
@@ -126,6 +126,7 @@ def scaled_dot_product_attention(
     return Attention(weights @ values, weights)  # (..., n_q, n_k) @ (..., n_k, d_v) -> (..., n_q, d_v)
 
 
-def _floating(x: ArrayLike) -> NDArray[np.floating]:
+def floating(x: ArrayLike) -> NDArray[np.floating]:
+    """``x`` as an array of floating-point numbers; a floating type of its own is kept."""
     x = np.asarray(x)
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)

@@ -41,8 +41,8 @@ def is_blank(function: Any) -> bool:
     statements = [statement for statement in tree.body if not _is_text(statement)]
     if all(_is_empty(statement) for statement in statements):
         return True
-    placeholder = any(_is_placeholder(statement) for statement in statements)
-    return placeholder and all(_is_empty(statement) or _returns_names(statement) for statement in statements)
+    holes = any(_is_hole_alone(statement) for statement in statements)
+    return holes and all(_is_empty(statement) or _returns_names(statement) for statement in statements)
 
 
 def _is_text(statement: ast.stmt) -> bool:
@@ -59,7 +59,7 @@ def _is_hole(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Name) and bool(value.id) and set(value.id) == {"_"}
 
 
-def _is_placeholder(statement: ast.stmt) -> bool:
+def _is_hole_alone(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(value=value):
             return _is_hole(value)
@@ -73,7 +73,7 @@ def _is_placeholder(statement: ast.stmt) -> bool:
 def _is_empty(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Return):
         return statement.value is None or _is_hole(statement.value)
-    return _is_placeholder(statement)
+    return _is_hole_alone(statement)
 
 
 def _returns_names(statement: ast.stmt) -> bool:

@@ -45,7 +45,13 @@ def main() -> None:
 
 def _take_over_streams() -> tuple[BinaryIO, BinaryIO]:
     """Keep the pipes for ourselves: what the learner's code reads or prints, even below Python, goes to the null device."""
-    commands, results = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    descriptors = os.dup(0), os.dup(1)
+    if sys.platform == "win32":
+        import msvcrt
+
+        for descriptor in descriptors:
+            msvcrt.setmode(descriptor, os.O_BINARY)
+    commands, results = os.fdopen(descriptors[0], "rb"), os.fdopen(descriptors[1], "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)

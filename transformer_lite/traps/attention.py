@@ -148,6 +148,12 @@ _SOFTMAX_OF_VALUES = tuple(
     for axis in ("columns", "rows", "all")
     for returned in ("scores", "weights", "shares", "both")
 )
+# Scores that never meet a softmax are masked in ways of their own.
+_SOFTMAX_OF_VALUES_MASKED = tuple(
+    {**mix, "hide": hide, "constant": constant}
+    for mix in _SOFTMAX_OF_VALUES
+    for hide, constant in (("fill", -1e9), ("add", -1e9), ("fill", 0.0))
+)
 _DISTANCES = ("distance²", "distance", "+distance²", "+distance")
 _SMALL = (-1.0, -2.0, -5.0, -10.0, -50.0, -100.0)
 
@@ -177,7 +183,7 @@ family = Family.of(
         ),
         "AT7": ({"along": -2}, {"along": 0}, {"along": 1}),
         "AT8": ({"along": "all"}, {"along": "each matrix"}),
-        "AT9": _SOFTMAX_OF_VALUES,
+        "AT9": _SOFTMAX_OF_VALUES + _SOFTMAX_OF_VALUES_MASKED,
         "AT10": ({"mix": "keys"}, {"similarity": "values", "mix": "queries' keys"}),
         "AT11": ({"hide": "after"}, {"hide": "values"}),
         "AT12": ({"hide": "fill", "constant": 0.0},),
@@ -206,8 +212,13 @@ family = Family.of(
         {"along": 1},
         {"hide": "fill", "constant": -100.0},
         {"hide": "add", "constant": -100.0},
+        *_SOFTMAX_OF_VALUES_MASKED,
     ),
 )
 
-without_mask = Family(core, {key: trap for key, trap in family.traps.items() if key not in NEEDS_MASK}, family.alone)
+without_mask = Family.of(
+    core,
+    {key: _SOFTMAX_OF_VALUES if key == "AT9" else trap.settings for key, trap in family.traps.items() if key not in NEEDS_MASK},
+    family.alone,
+)
 scores_only = Family.of(scores, {key: settings for key, settings in _SCORE_TRAPS.items() if key != "AT4"})
