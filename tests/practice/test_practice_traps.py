@@ -50,7 +50,7 @@ def test_there_are_ten_right_versions_of_each():
 def test_two_mistakes_at_once_are_named_as_two(exercise, keys, function):
     result = practice.judge(exercise, function)
     assert set(result.traps) == keys and result.certainty == "exact"
-    assert "Two things at once" in result.text("en") and "二つの誤り" in result.text("ja")
+    assert "Two things at once" in result.text("en") and "2 つの誤り" in result.text("ja")
 
 
 def three_at_once(queries, keys, values, mask=None):

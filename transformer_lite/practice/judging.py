@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import secrets
 import threading
 import time
@@ -94,11 +95,16 @@ def judge(exercise_id: str, function: Any, *, seed: int | None = None) -> CheckR
             np.errstate(all="ignore"),
         ):  # comparing wild numbers warns, and that is ours, not the learner's
             warnings.simplefilter("ignore")
-            return _judge(asked, source.own_function(function), secrets.randbelow(10**6) if seed is None else seed)
+            return _judge(asked, source.own_function(function), _new_seed() if seed is None else seed)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} {frame.filename.rpartition('transformer_lite')[2].strip('/')}:{frame.lineno}"
         return CheckResult(asked.id, asked.version, "grader_problem", evidence={"code": place, "text": str(error)[:200]})
+
+
+def _new_seed() -> int:
+    """A new draw each time; always the same where outputs are made to be stored, so that a rebuild changes nothing."""
+    return 0 if os.environ.get("TRANSFORMER_LITE_STATIC") == "1" else secrets.randbelow(10**6)
 
 
 def _judge(exercise: Exercise, function: Any, seed: int) -> CheckResult:

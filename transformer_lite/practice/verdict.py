@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_lite.language import current, message
+from transformer_lite.language import current, message, printable
 from transformer_lite.practice.comparing import number
 
 if TYPE_CHECKING:
@@ -77,6 +78,13 @@ class CheckResult:
     def __str__(self) -> str:
         return self.text()
 
+    def _ipython_display_(self) -> None:
+        """Show the verdict as a cell's result, unless `lab.check` has already printed it in that very cell."""
+        ipython = sys.modules.get("IPython")
+        shell = ipython.get_ipython() if ipython else None
+        if shell is None or getattr(self, "_shown_in", None) != shell.execution_count:
+            print(printable(self.text()))
+
     def to_dict(self) -> dict[str, Any]:
         """Codes and numbers only, as JSON holds them: text is made of them later, in any language."""
         return {
@@ -137,7 +145,7 @@ class _Words:
         title = message(f"practice.exercise.{result.exercise}.title", self.lang)
         first = f"{self.say('status.' + result.status)}   {result.exercise}   {title}"
         if result.status == "pass":
-            first += "      " + self.say("tests", tests=self.evidence.get("tests", 0), ms=max(1, round(result.seconds * 1000)))
+            first += "      " + self.say("tests", tests=self.evidence.get("tests", 0))
         lines = [first, *self._body()]
         lines += [self.say("note", text=self.say(f"note_of.{note.code}", **note.details)) for note in result.notes]
         if verbose:
