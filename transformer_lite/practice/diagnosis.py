@@ -301,11 +301,14 @@ def _laws(search: _Search, problem: Problem) -> dict[str, Any]:
     seen = next(one for one in judgement.seen if one.fixture is problem.fixture)
     if seen.arrays is None:
         return {}
-    laws = {
+    laws_of = {
         "softmax": _laws_of_softmax,
         "attention_scores": _laws_of_scores,
         "causal_mask": _laws_of_mask,
-    }.get(exercise.id, _laws_of_attention)(search, seen)
+        "attention": _laws_of_attention,
+        "scaled_dot_product_attention": _laws_of_attention,
+    }
+    laws = laws_of.get(exercise.id, _laws_of_numbers)(search, seen)
     if seen.fixture.phase == MORE and "batch" in seen.fixture.name:
         laws.insert(0, {"law": "only_batch"})
     return {"laws": laws}
@@ -345,6 +348,24 @@ def _laws_of_scores(_: _Search, seen: Seen) -> list[dict[str, Any]]:
     if same_mistake(actual, ratio * expected):
         return [{"law": "proportional", "ratio": ratio}]
     return []
+
+
+def _laws_of_numbers(search: _Search, seen: Seen) -> list[dict[str, Any]]:
+    """What can be said of any numbers: which parts are right, and whether one factor or one summand is all that is wrong."""
+    if search.exercise.boolean:
+        return _laws_of_mask(search, seen)
+    laws: list[dict[str, Any]] = []
+    for name, actual, expected in zip(search.exercise.returns, seen.arrays or (), seen.expected, strict=True):
+        if right(actual, expected):
+            laws.append({"law": "part_right", "name": name})
+            continue
+        actual, size = actual.astype(np.float64), float((expected.astype(np.float64) ** 2).sum())
+        ratio = float((actual * expected).sum()) / size if size > 1e-12 else 0.0
+        if size > 1e-12 and same_mistake(actual, ratio * expected):
+            laws.append({"law": "times", "name": name, "ratio": ratio})
+        elif same_mistake(actual - expected, np.full(expected.shape, float((actual - expected).flat[0]))):
+            laws.append({"law": "plus", "name": name, "difference": float((actual - expected).flat[0])})
+    return laws
 
 
 def _laws_of_mask(search: _Search, seen: Seen) -> list[dict[str, Any]]:

@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_lite import equations
 from transformer_lite.practice import guard, source
 from transformer_lite.practice.calling import Convention, convention
 from transformer_lite.practice.comparing import as_mask, first_difference, right
 from transformer_lite.practice.fixtures import EXTREME, MORE, PLAIN, Fixture, fixtures, smallest
 from transformer_lite.practice.registry import Exercise, exercise
-from transformer_lite.practice.running import Outcome, Value
+from transformer_lite.practice.running import Outcome, Value, arrays_in
 from transformer_lite.practice.verdict import Case, CheckResult, Note
 
 SLOW = 0.5  # seconds for all calls together, from which on it is remarked
@@ -230,6 +229,8 @@ class _Judgement:
             return result
         evidence = {**result.evidence, **found.evidence}
         status = "wrong" if found.traps else result.status
+        if found.certainty == "exact" and found.traps and set(found.traps) <= set(self.exercise.variants):
+            status = "variant"
         return replace(result, status=status, traps=found.traps, certainty=found.certainty, evidence=evidence)
 
     def _unfinished(self, started: float) -> CheckResult:
@@ -242,7 +243,7 @@ class _Judgement:
 
     def _shapes(self, fixture: Fixture) -> str:
         return ", ".join(
-            f"{name} {argument.shape if isinstance(argument, np.ndarray) else argument}"
+            f"{name} {_size(argument)}"
             for name, argument in zip(self.exercise.parameters, fixture.arguments, strict=False)
         )
 
@@ -342,7 +343,7 @@ class _Judgement:
     def _dtype(self, seen: Seen) -> Problem | None:
         for name, value in zip(self.exercise.returns, seen.outcome.values, strict=True):
             assert value.array is not None
-            if self.exercise.boolean:
+            if self.exercise.boolean or (self.exercise.whole_numbers and value.array.dtype.kind in "iuf"):
                 continue
             if value.array.dtype.kind != "f":
                 code = "integers" if value.array.dtype.kind in "iu" else "other_dtype"
@@ -492,7 +493,16 @@ class _Judgement:
 def expected_of(exercise: Exercise, arguments: tuple[Any, ...]) -> tuple[NDArray, ...]:
     """The right answer, as a tuple of arrays."""
     result = exercise.reference(*arguments)
-    return tuple(result) if isinstance(result, equations.Attention) else (np.asarray(result),)
+    return tuple(np.asarray(one) for one in result) if isinstance(result, tuple) else (np.asarray(result),)
+
+
+def _size(argument: Any) -> str:
+    if isinstance(argument, np.ndarray):
+        return str(argument.shape)
+    arrays = arrays_in(argument)
+    if arrays:
+        return f"({len(arrays)} arrays, the first {arrays[0].shape})"
+    return getattr(argument, "__name__", str(argument))
 
 
 def _lower_precision(outcomes: list[Outcome]) -> None:

@@ -40,9 +40,10 @@ def picture(result: CheckResult, lang: str) -> Picture:
         yours is not None and yours.ndim == 3 and yours.shape == right.shape
     ):  # a mistake that only a batch shows: its first sequence
         yours, right = yours[0], right[0]
+    yours, right = _flat(yours), _flat(right)
     if yours is not None and yours.ndim == 2 and yours.size:
         drawn.append(figures.Matrix(_drawable(yours), _say("yours", lang, name=name), mark=_worst(yours, right), **axes))
-    drawn.append(figures.Matrix(right if right.ndim == 2 else right[0], _say("right", lang, name=name), **axes))
+    drawn.append(figures.Matrix(right, _say("right", lang, name=name), **axes))
     moves = {"row_axis": _say("outputs", lang), "column_axis": _say("inputs", lang)}
     own, reference = _influences(result)
     if own is not None:
@@ -80,6 +81,15 @@ def _arguments(exercise_id: str) -> tuple[Any, ...]:
     return fixtures(exercise_id, 0)[0].arguments
 
 
+def _flat(array: NDArray | None) -> NDArray | None:
+    """A matrix that can be drawn: of a batch or several heads the first, a vector or a number as one row."""
+    if array is None:
+        return None
+    while array.ndim > 2:
+        array = array[0]
+    return np.atleast_2d(array)
+
+
 def _drawable(array: NDArray) -> NDArray:
     return array if array.dtype == bool else np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
@@ -114,6 +124,17 @@ def _influences(result: CheckResult) -> tuple[NDArray | None, NDArray | None]:
     asked = exercise(result.exercise)
     x = np.random.default_rng(5).normal(size=(4, 4))
     mask = equations.causal_mask(4)
+    from transformer_lite.practice import topics
+
+    probe = topics.probes().get(result.exercise)
+    if probe is not None:
+        x, arguments = probe
+        reference = equations.influence_matrix(lambda moved: expected_of(asked, arguments(moved))[0], x)
+        return _own_influence(result, arguments, x), reference
+    if asked.reference not in (equations.causal_mask, equations.softmax, equations.attention_scores) and (
+        result.exercise not in ("attention", "scaled_dot_product_attention")
+    ):
+        return None, None  # nothing that a token could move
     arguments = {
         "softmax": lambda moved: (moved,),
         "attention_scores": lambda moved: (moved, x),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Shown = dict[str, Any] | None
 
 
-class _Asking:
+class Asking:
     """Calls the learner's function a few more times, and knows what it gave before."""
 
     def __init__(self, judgement: _Judgement, limit: float) -> None:
@@ -40,11 +40,13 @@ class _Asking:
 
 def show(key: str, judgement: _Judgement, limit: float) -> Shown:
     """The numbers of a trap's property, or None if this function does not show it (two mistakes at once may hide it)."""
-    property_of = _PROPERTIES.get(key)
+    from transformer_lite.practice import topics
+
+    property_of = _PROPERTIES.get(key) or topics.properties().get(key)
     if property_of is None:
         return None
     try:
-        return property_of(_Asking(judgement, limit))
+        return property_of(Asking(judgement, limit))
     except (ValueError, IndexError, KeyError, TypeError):
         return None
 
@@ -58,8 +60,8 @@ def _weights(seen: Seen) -> NDArray:
     return seen.arrays[-1]
 
 
-def _of_vector(x: list[float], test: Callable[[NDArray], bool]) -> Callable[[_Asking], Shown]:
-    def shown(asking: _Asking) -> Shown:
+def _of_vector(x: list[float], test: Callable[[NDArray], bool]) -> Callable[[Asking], Shown]:
+    def shown(asking: Asking) -> Shown:
         for given in (np.array([x]), np.array(x)):
             answer = asking.ask(given)
             if answer is not None and test(answer[0].ravel()):
@@ -69,7 +71,7 @@ def _of_vector(x: list[float], test: Callable[[NDArray], bool]) -> Callable[[_As
     return shown
 
 
-def _sm1(asking: _Asking) -> Shown:
+def _sm1(asking: Asking) -> Shown:
     def broken(row: NDArray) -> bool:
         return not np.isfinite(row).all() or abs(row.sum()) < 1e-9
 
@@ -81,7 +83,7 @@ def _sm1(asking: _Asking) -> Shown:
     return _of_vector([1000.0, 0.0], broken)(asking) or _of_vector([10000.0, 0.0], broken)(asking)
 
 
-def _at7(asking: _Asking) -> Shown:
+def _at7(asking: Asking) -> Shown:
     shown = _sm2(asking)
     if shown is not None:
         return shown
@@ -91,19 +93,19 @@ def _at7(asking: _Asking) -> Shown:
     return {"columns": _row(_weights(batch)[0].sum(axis=0)), "rows": _row(_weights(batch)[0].sum(axis=-1)), "variant": "batch"}
 
 
-def _sm2(asking: _Asking) -> Shown:
+def _sm2(asking: Asking) -> Shown:
     weights = _weights(asking.plain())
     columns, rows = weights.sum(axis=0), weights.sum(axis=-1)
     return {"columns": _row(columns), "rows": _row(rows)} if np.allclose(columns, 1, atol=1e-4) else None
 
 
-def _total(asking: _Asking) -> Shown:
+def _total(asking: Asking) -> Shown:
     weights = _weights(asking.plain())
     total = float(weights.sum())
     return {"total": f"{total:.4g}", "rows": _row(weights.sum(axis=-1))} if abs(total - 1) < 1e-4 else None
 
 
-def _sm4(asking: _Asking) -> Shown:
+def _sm4(asking: Asking) -> Shown:
     (x,) = asking.plain().fixture.arguments
     tripled = asking.ask(3 * x)
     if tripled is None or not same_mistake(tripled[0], _weights(asking.plain())):
@@ -111,28 +113,28 @@ def _sm4(asking: _Asking) -> Shown:
     return {"low": f"{float(_weights(asking.plain()).min()):.3g}"}
 
 
-def _only_0_and_1(asking: _Asking) -> Shown:
+def _only_0_and_1(asking: Asking) -> Shown:
     weights = _weights(asking.plain())
     return {"row": _row(weights[0])} if np.isin(weights, (0, 1)).all() else None
 
 
-def _sm8(asking: _Asking) -> Shown:
+def _sm8(asking: Asking) -> Shown:
     two = _of_vector([1.0, 0.0], lambda row: bool(np.isclose(row[0], 2 / 3, atol=1e-4)))(asking)
     ten = None if two else _of_vector([1.0, 0.0], lambda row: bool(np.isclose(row[0], 10 / 11, atol=1e-4)))(asking)
     return two or (ten and {**ten, "variant": "ten"})
 
 
-def _sm9(asking: _Asking) -> Shown:
+def _sm9(asking: Asking) -> Shown:
     plain = asking.plain()
     x, weights = plain.fixture.arguments[0], _weights(plain)
     largest = weights[np.arange(len(x)), x.argmax(axis=-1)]
     return {"row": _row(weights[0]), "given": _row(x[0])} if np.isclose(largest, 0, atol=1e-9).any() else None
 
 
-def _scaled_queries(formula: str, number: Callable[[dict[str, int]], float]) -> Callable[[_Asking], Shown]:
+def _scaled_queries(formula: str, number: Callable[[dict[str, int]], float]) -> Callable[[Asking], Shown]:
     """A wrong scale is undone by multiplying the queries."""
 
-    def shown(asking: _Asking) -> Shown:
+    def shown(asking: Asking) -> Shown:
         seen = asking.plain()
         constant = float(number(seen.fixture.sizes))
         queries, *others = seen.fixture.arguments
@@ -148,7 +150,7 @@ def _scaled_queries(formula: str, number: Callable[[dict[str, int]], float]) -> 
     return shown
 
 
-def _at5(asking: _Asking) -> Shown:
+def _at5(asking: Asking) -> Shown:
     for symbol in ("n_k", "n_q"):
         shown = _scaled_queries(f"√({symbol}/d_k)", lambda sizes, symbol=symbol: (sizes[symbol] / sizes["d_k"]) ** 0.5)(asking)
         if shown is not None:
@@ -156,7 +158,7 @@ def _at5(asking: _Asking) -> Shown:
     return {"variant": "plain"}
 
 
-def _at6(asking: _Asking) -> Shown:
+def _at6(asking: Asking) -> Shown:
     seen = asking.plain()
     sums, d_k = _weights(seen).sum(axis=-1), seen.fixture.sizes["d_k"]
     if np.allclose(sums, d_k**-0.5, atol=1e-4):
@@ -168,7 +170,7 @@ def _at6(asking: _Asking) -> Shown:
     return None
 
 
-def _at9(asking: _Asking) -> Shown:
+def _at9(asking: Asking) -> Shown:
     queries, *others = asking.plain().fixture.arguments
     once, twice = (asking.plain().arrays or (None,))[0], asking.ask(2 * queries, *others)
     if once is None or twice is None:
@@ -179,7 +181,7 @@ def _at9(asking: _Asking) -> Shown:
     return {"once": _row(once[0]), "twice": _row(twice[0][0])}
 
 
-def _at10(asking: _Asking) -> Shown:
+def _at10(asking: Asking) -> Shown:
     seen = asking.plain()
     queries, keys, values = seen.fixture.arguments[:3]
     if seen.outcome.error is not None:
@@ -190,7 +192,7 @@ def _at10(asking: _Asking) -> Shown:
     return {"shape": str(seen.arrays[0].shape), **{k: seen.fixture.sizes[k] for k in ("n_q", "d_k", "d_v")}}
 
 
-def _at11(asking: _Asking) -> Shown:
+def _at11(asking: Asking) -> Shown:
     seen = asking.masked()
     mask, weights, sizes = seen.fixture.arguments[3], _weights(seen), seen.fixture.sizes
     sums = weights.sum(axis=-1)
@@ -202,7 +204,7 @@ def _at11(asking: _Asking) -> Shown:
     return None
 
 
-def _hidden(asking: _Asking) -> Shown:
+def _hidden(asking: Asking) -> Shown:
     """A hidden key that still gets weight."""
     seen = asking.masked()
     mask, weights = seen.fixture.arguments[3], _weights(seen)
@@ -211,7 +213,7 @@ def _hidden(asking: _Asking) -> Shown:
     return {"i": i, "j": j, "weight": f"{float(weights[i, j]):.3g}"} if weights[i, j] > 1e-30 else None
 
 
-def _at13(asking: _Asking) -> Shown:
+def _at13(asking: Asking) -> Shown:
     shown = _hidden(asking)
     if shown is not None and float(shown["weight"]) > 1e-6:
         return shown
@@ -222,23 +224,23 @@ def _at13(asking: _Asking) -> Shown:
     return {"sum": f"{float(np.where(mask, 0.0, weights).sum(axis=-1).max()):.3g}", "variant": "large"}
 
 
-def _unmasked_difference(asking: _Asking) -> float | None:
+def _unmasked_difference(asking: Asking) -> float | None:
     masked, plain = asking.masked(), asking.seen["rectangular"]
     if masked.arrays is None or plain.arrays is None:
         return None
     return float(np.abs(_weights(masked) - _weights(plain)).max())
 
 
-def _at14(asking: _Asking) -> Shown:
+def _at14(asking: Asking) -> Shown:
     difference = _unmasked_difference(asking)
     return {"difference": f"{difference:.2g}"} if difference else None
 
 
-def _at20(asking: _Asking) -> Shown:
+def _at20(asking: Asking) -> Shown:
     return {"difference": "0"} if _unmasked_difference(asking) == 0.0 else None
 
 
-def _at15(asking: _Asking) -> Shown:
+def _at15(asking: Asking) -> Shown:
     seen = asking.masked()
     mask, weights = seen.fixture.arguments[3], _weights(seen)
     if weights[mask].any():
@@ -246,7 +248,7 @@ def _at15(asking: _Asking) -> Shown:
     return {"hidden": f"{float(weights[~mask].sum() / len(weights)):.3g}"}
 
 
-def _at16(asking: _Asking) -> Shown:
+def _at16(asking: Asking) -> Shown:
     seen = asking.plain()
     answer = asking.ask(0 * seen.fixture.arguments[0], *seen.fixture.arguments[1:3])
     n_k = seen.fixture.sizes["n_k"]
@@ -259,7 +261,7 @@ def _at16(asking: _Asking) -> Shown:
     return None if far is None else {"row": _row(far[-1][0]), "variant": "normalised"}
 
 
-def _at17(asking: _Asking) -> Shown:
+def _at17(asking: Asking) -> Shown:
     seen = asking.plain()
     answer = asking.ask(7 * seen.fixture.arguments[0], *seen.fixture.arguments[1:])
     if answer is None or not same_mistake(answer[-1], _weights(seen)):
@@ -267,7 +269,7 @@ def _at17(asking: _Asking) -> Shown:
     return {"row": _row(_weights(seen)[0])}
 
 
-def _at19(asking: _Asking) -> Shown:
+def _at19(asking: Asking) -> Shown:
     seen = asking.plain()
     queries, keys, *others = seen.fixture.arguments
     answer = asking.ask(queries + 1.0, keys + 1.0, *others)
@@ -276,8 +278,8 @@ def _at19(asking: _Asking) -> Shown:
     return {"row": _row(_weights(seen)[0])}
 
 
-def _counted(*arguments: int) -> Callable[[_Asking], Shown]:
-    def shown(asking: _Asking) -> Shown:
+def _counted(*arguments: int) -> Callable[[Asking], Shown]:
+    def shown(asking: Asking) -> Shown:
         for seen in asking.judgement.seen:
             if seen.fixture.arguments == arguments:
                 truth, _ = asking.judgement.mask(seen)
@@ -294,7 +296,7 @@ def _counted(*arguments: int) -> Callable[[_Asking], Shown]:
     return shown
 
 
-_PROPERTIES: dict[str, Callable[[_Asking], Shown]] = {
+_PROPERTIES: dict[str, Callable[[Asking], Shown]] = {
     "SM1": _sm1,
     "SM2": _sm2,
     "SM3": _total,

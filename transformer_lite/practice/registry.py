@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from transformer_lite import equations
@@ -23,7 +24,7 @@ class UnknownExercise(KeyError):
     def __str__(self) -> str:
         if self.nearest:
             return message("practice.unknown.nearest", name=self.name, nearest=", ".join(self.nearest))
-        return message("practice.unknown.all", name=self.name, names=", ".join(_EXERCISES))
+        return message("practice.unknown.all", name=self.name, names=", ".join(_every()))
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Exercise:
         returns: the names of what it returns.
         axes: the symbols of the axes of each thing returned, without batch axes.
         boolean: it returns True and False rather than numbers.
+        whole_numbers: it returns integers.
+        defaults: of the optional parameters, in order.
+        variants: traps of its family that are no mistakes but other people's ways (their verdict is "variant").
         minutes, difficulty, importance: for the learner (difficulty and importance 1 to 3).
         exams: which exams ask for it.
         n_hints: how many general hints there are.
@@ -60,6 +64,9 @@ class Exercise:
     n_hints: int
     solution: str
     boolean: bool = False
+    whole_numbers: bool = False
+    defaults: tuple[Any, ...] = ()
+    variants: tuple[str, ...] = ()
     limit: float = TIME_LIMIT
 
     @property
@@ -84,6 +91,8 @@ class Exercise:
 
     def filled(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """``arguments`` with those that were left out: for an answer that has no default for them."""
+        if self.defaults:
+            return arguments + self.defaults[len(arguments) - self.required :]
         left_out = {"axis": -1, "mask": None, "n_keys": arguments[0] if self.boolean else None}
         return arguments + tuple(left_out[name] for name in self.parameters[len(arguments) :])
 
@@ -209,9 +218,16 @@ def scaled_dot_product_attention(queries, keys, values, mask=None):
 }
 
 
+@cache
+def _every() -> dict[str, Exercise]:
+    from transformer_lite.practice import topics
+
+    return _EXERCISES | {exercise.id: exercise for exercise in topics.exercises()}
+
+
 def exercises() -> dict[str, Exercise]:
     """Every exercise by its id."""
-    return dict(_EXERCISES)
+    return dict(_every())
 
 
 def exercise(name: str) -> Exercise:
@@ -221,7 +237,7 @@ def exercise(name: str) -> Exercise:
         UnknownExercise: there is none; the error names the nearest.
     """
     try:
-        return _EXERCISES[name]
+        return _every()[name]
     except (KeyError, TypeError):
-        nearest = difflib.get_close_matches(str(name).replace("-", "_").lower(), _EXERCISES, n=3, cutoff=0.5)
+        nearest = difflib.get_close_matches(str(name).replace("-", "_").lower(), _every(), n=3, cutoff=0.5)
         raise UnknownExercise(name, nearest) from None

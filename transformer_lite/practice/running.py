@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import copy
 import importlib
 import io
 import os
@@ -14,7 +15,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,21 @@ class Call:
 
 
 def _copy(argument: Any) -> Any:
-    return argument.copy() if isinstance(argument, np.ndarray) else argument
+    return argument.copy() if isinstance(argument, np.ndarray) else copy.deepcopy(argument)
+
+
+def arrays_in(argument: Any) -> list[NDArray]:
+    """The arrays that an argument is or holds (projections, parameters of a layer)."""
+    if isinstance(argument, np.ndarray):
+        return [argument]
+    if is_dataclass(argument) and not isinstance(argument, type):
+        argument = [getattr(argument, one.name) for one in fields(argument)]
+    return [array for part in argument for array in arrays_in(part)] if isinstance(argument, (tuple, list)) else []
+
+
+def _changed(one: Any, other: Any) -> bool:
+    pairs = zip(arrays_in(one), arrays_in(other), strict=True)
+    return any(a.shape != b.shape or not np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
 
 
 def run_calls(
@@ -135,9 +150,7 @@ def _run(function: Callable[..., Any], given: Call, kept: Call, names: tuple[str
             outcome.error = _error(error, function)
     outcome.printed, outcome.printed_characters = printed.text(), printed.characters
     for i, (one, other) in enumerate(zip(given.arguments(), kept.arguments(), strict=True)):
-        if isinstance(other, np.ndarray) and (
-            one.shape != other.shape or not np.array_equal(one, other, equal_nan=one.dtype != bool)
-        ):
+        if _changed(one, other):
             outcome.mutated.append(i)
     return outcome
 

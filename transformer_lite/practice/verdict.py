@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -252,7 +252,7 @@ class _Words:
         if case is None:
             return []
         lines = [self.say("smallest", test=message(f"practice.test.{_slug(case.name)}", self.lang))]
-        lines += [_shown(name, argument) for name, argument in case.arguments.items()]
+        lines += [line for name, argument in case.arguments.items() for line in _argument(name, argument)]
         for i, (name, right) in enumerate(zip(case.returns, case.right, strict=True)):
             if case.yours is not None and i < len(case.yours):
                 lines.append(_shown(self.say("yours", name=name), case.yours[i]))
@@ -262,6 +262,17 @@ class _Words:
 
 def _slug(name: str) -> str:
     return name.replace(", ", "_").replace(" ", "_")
+
+
+def _argument(name: str, value: Any) -> list[str]:
+    """An argument in full; of one that holds named arrays, each by its name."""
+    if is_dataclass(value):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return [_shown(f"{name}.{part}", array) for part, array in value.items()]
+    return [_shown(name, getattr(value, "__name__", value))]
 
 
 def _shown(name: str, value: Any) -> str:
