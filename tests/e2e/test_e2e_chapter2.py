@@ -56,6 +56,8 @@ def test_jupyterlab_itself_speaks_japanese(japanese):
 def test_the_english_chapter_runs_blank_without_an_error(english):
     assert english.errors() == []
     english.picture("chapter-en-light.png")
+    english.show(english.cell('lab.explore("qkv-bench")'))
+    english.picture("bench-en-light.png")
     english.theme(True)
     for name, text in (("bench", 'lab.explore("qkv-bench")'), ("slider", 'lab.explore("scaling")'), ("quiz", "lab.quiz("),
                        ("exam", "lab.exam_view("), ("experiment", "lab.experiment("), ("summary", "lab.summary(")):  # fmt: skip
