@@ -388,6 +388,11 @@ def _gates(root: Path, folder: Path, environment: dict[str, str], everything: bo
     def unit() -> tuple[bool, str]:
         return pytest("tests", f"--ignore={root / 'tests' / 'e2e'}", "-n", "2", "--dist", "loadfile")
 
+    def catalogue() -> tuple[bool, str]:
+        code, lines = _stream([sys.executable, str(root / "tests" / "practice" / "catalogue.py")], root, environment)
+        total = next((line for line in lines if line.startswith("all ")), "")
+        return code == 0 and bool(total), " ".join(total.split())
+
     def notebooks() -> tuple[bool, str]:
         from transformer_lite.course import building
 
@@ -428,6 +433,7 @@ def _gates(root: Path, folder: Path, environment: dict[str, str], everything: bo
         Gate("import-linter", floors),
         Gate("build --check", fresh),
         Gate("pytest", unit),
+        Gate("catalogue", catalogue),
         Gate("nbval", notebooks),
     ]
     return [*gates, Gate("pytest tests/e2e", browser)] if everything else gates

@@ -241,6 +241,30 @@ def test_off_the_main_thread_it_is_a_thread_and_nothing_stays_redirected():
     assert (sys.stdout, sys.stderr, sys.stdin, input, os._exit) == streams
 
 
+@pytest.fixture
+def windows(monkeypatch):
+    """A system without SIGALRM and without fork, as Windows is; macOS, too, starts processes only anew."""
+    monkeypatch.delattr(guard.signal, "setitimer")
+    monkeypatch.delattr(guard.signal, "SIGALRM")
+    monkeypatch.delattr(os, "fork", raising=False)
+    practice.shutdown()  # the next worker is started under these conditions
+
+
+def test_without_alarm_and_fork_a_worker_judges_and_is_replaced(windows, short_limit):
+    assert practice.judge("softmax", answers.softmax_plain).status == "pass"
+    started = time.monotonic()
+    result = practice.judge("softmax", bare_except)
+    assert result.status == "timeout" and time.monotonic() - started < 1.4
+    assert practice.judge("softmax", answers.softmax_plain).status == "pass"
+
+
+def test_without_alarm_what_cannot_travel_runs_in_a_thread(windows):
+    assert practice.judge("softmax", with_a_lock).status == "pass"
+    started = time.monotonic()
+    ran = guard.run(loop_with_a_lock, [Call((X,))], limit=0.3)
+    assert (ran.ended, ran.where) == ("timeout", "thread") and time.monotonic() - started < 1.3
+
+
 def test_it_works_off_the_main_thread():
     results = []
     thread = threading.Thread(target=lambda: results.append(practice.judge("softmax", answers.softmax_plain)))
