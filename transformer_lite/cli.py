@@ -58,6 +58,9 @@ def _run(arguments: list[str]) -> int:
     elif arguments[0] == "--version":
         _say(f"transformer-lite {__version__}")
         return DONE
+    elif arguments[0].isdecimal():
+        _say(message("cli.not_a_command", name=arguments[0]), error=True)
+        return USAGE
     elif not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         nearest = difflib.get_close_matches(arguments[0], COMMANDS, n=2, cutoff=0.4) or COMMANDS
         _say(message("cli.unknown_command", name=arguments[0], nearest=", ".join(nearest)), error=True)
@@ -74,10 +77,13 @@ def _explained(trouble: Exception) -> int:
     from transformer_lite import course
 
     if callable(getattr(trouble, "format_message", None)) and hasattr(trouble, "exit_code"):  # a wrong option or argument
-        _say(message("cli.usage", problem=trouble.format_message()), error=True)
+        _say(message("cli.usage", problem=trouble.format_message().rstrip(".")), error=True)
         return USAGE
     if isinstance(trouble, content.Unknown):
         _say(str(trouble), error=True)
+        if isinstance(trouble, course.UnknownChapter):
+            listed = ", ".join(f"{chapter.number} {chapter.id}" for chapter in course.chapters())
+            _say(message("cli.chapters", listed=listed), error=True)
         return USAGE
     if isinstance(trouble, course.CourseError | content.ContentError):
         _say(str(trouble), error=True)
@@ -170,7 +176,7 @@ def application() -> Any:
 
     @app.command(help=message("cli.help.study"), epilog=message("cli.help.lang"))
     def study(
-        chapter: Annotated[str | None, argument("chapter", metavar="[CHAPTER]")] = None,
+        chapter: Annotated[str | None, argument("chapter", metavar="CHAPTER")] = None,
         workspace: Annotated[Path, option("--workspace", "workspace")] = Path("workspace"),
         no_browser: Annotated[bool, option("--no-browser", "no_browser")] = False,
         prepare: Annotated[bool, option("--prepare", "prepare")] = False,
@@ -179,7 +185,7 @@ def application() -> Any:
 
     @app.command(help=message("cli.help.build"), epilog=message("cli.help.lang"))
     def build(
-        chapters: Annotated[list[str] | None, argument("chapters", metavar="[CHAPTER]...")] = None,
+        chapters: Annotated[list[str] | None, argument("chapters", metavar="CHAPTER")] = None,
         check: Annotated[bool, option("--check", "check")] = False,
         no_run: Annotated[bool, option("--no-run", "no_run")] = False,
         as_json: Annotated[bool, option("--json", "json")] = False,
@@ -218,6 +224,7 @@ def _study(name: str | None, folder: Path, browser: bool, serve: bool) -> int:
     if name and journal.recording():
         journal.default().record("open", chapter.id, lang=lang, notebook=notebook.name)
         _say_trouble()
+    content.library()  # compiles the questions once, so that no learner waits for it; a mistake in them is said here
     _say(message("cli.opening", number=chapter.number, title=chapter.title(), path=notebook))
     return _jupyterlab(folder, notebook, lang, browser) if serve else DONE
 
