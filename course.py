@@ -39,8 +39,8 @@ TEXTS = {
         u"Making the course's environment: {venv}",
     ),
     "size": (
-        u"必要なライブラリをダウンロードします（{size}）。回線によっては数分かかります。途中で止めても、もう一度実行すれば続きから始まります。",
-        u"Downloading the libraries it needs ({size}). This can take some minutes. If you stop it, run the same command again to go on.",
+        u"必要なライブラリをダウンロードします（{size}）。回線によっては数分かかります。終わり近くの Installing collected packages では、しばらく（1 分ほど、遅い環境では数分）何も表示されません。途中で止めても、もう一度実行すれば続きから始まります。",
+        u"Downloading the libraries it needs ({size}). This can take some minutes. Near the end, at Installing collected packages, nothing is shown for a while (about a minute, some minutes where it is slow). If you stop it, run the same command again to go on.",
     ),
     "updating": (
         u"環境を更新します。足りないものだけをダウンロードします。",

@@ -81,9 +81,6 @@ def _explained(trouble: Exception) -> int:
         return USAGE
     if isinstance(trouble, content.Unknown):
         _say(str(trouble), error=True)
-        if isinstance(trouble, course.UnknownChapter):
-            listed = ", ".join(f"{chapter.number} {chapter.id}" for chapter in course.chapters())
-            _say(message("cli.chapters", listed=listed), error=True)
         return USAGE
     if isinstance(trouble, course.CourseError | content.ContentError):
         _say(str(trouble), error=True)
@@ -214,7 +211,12 @@ def _study(name: str | None, folder: Path, browser: bool, serve: bool) -> int:
     listed = course.chapters()
     if not listed:
         raise course.CourseError(message("cli.no_chapters"))
-    chapter = course.chapter(name) if name else _where_stopped(listed)
+    try:
+        chapter = course.chapter(name) if name else _where_stopped(listed)
+    except course.UnknownChapter as unknown:
+        _say(str(unknown), error=True)
+        _say(message("cli.chapters", listed=", ".join(f"{each.number} {each.id}" for each in listed)), error=True)
+        return USAGE
     done = workspace.update(folder, lang, listed)
     for text in [*done.notes, *filter(None, (change.text(lang) for change in done.changes))]:
         _say(text)
