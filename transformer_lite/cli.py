@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(message("cli.unknown_language", lang=wanted), error=True)
         return USAGE
     language.use(wanted or _remembered_language() or language.current())
-    if wanted:
+    if wanted and (not given or given[0] == "study" or given[0].startswith("-")):
         _remember_language(wanted)
     try:
         return _run(given)
@@ -129,17 +129,29 @@ def _split_language(arguments: list[str]) -> tuple[list[str], str | None]:
 
 
 def _remembered_language() -> str | None:
-    """What the learner chose before, if this session may look into the journal."""
-    if not journal.recording():
+    """What the learner chose before, unless this is a test's or a builder's process."""
+    if os.environ.get("TRANSFORMER_LITE_RECORD") == "0":
         return None
     event = journal.default().last("language")
     return event.subject if event and event.subject in language.LANGUAGES else None
 
 
 def _remember_language(lang: str) -> None:
-    if journal.recording():
+    with _somebody_is_here():
         journal.default().record("language", lang)
         _say_trouble()
+
+
+@contextmanager
+def _somebody_is_here() -> Iterator[None]:
+    """Whoever opens the course is a person, also where standard input is no terminal; only an explicit 0 says otherwise."""
+    before = os.environ.get("TRANSFORMER_LITE_RECORD")
+    os.environ["TRANSFORMER_LITE_RECORD"] = before or "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TRANSFORMER_LITE_RECORD"]
 
 
 def _say_trouble() -> None:
@@ -223,9 +235,10 @@ def _study(name: str | None, folder: Path, browser: bool, serve: bool) -> int:
     notebook = done.change(chapter.id).notebook
     if notebook is None:
         return MEND  # why is in the texts above
-    if name and journal.recording():
-        journal.default().record("open", chapter.id, lang=lang, notebook=notebook.name)
-        _say_trouble()
+    if name:
+        with _somebody_is_here():
+            journal.default().record("open", chapter.id, lang=lang, notebook=notebook.name)
+            _say_trouble()
     content.library()  # compiles the questions once, so that no learner waits for it; a mistake in them is said here
     _say(message("cli.opening", number=chapter.number, title=chapter.title(), path=notebook))
     return _jupyterlab(folder, notebook, lang, browser) if serve else DONE

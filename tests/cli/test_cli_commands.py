@@ -303,3 +303,18 @@ def test_every_gate_runs_and_one_failure_fails_the_whole(monkeypatch, capsys):
 def test_what_a_gate_prints_is_passed_on_with_its_exit_code(tmp_path, capsys):
     code, lines = cli._stream([sys.executable, "-c", "print('犬'); raise SystemExit(4)"], tmp_path, dict(os.environ))
     assert (code, lines) == (4, ["犬"]) and "犬" in capsys.readouterr().out
+
+
+def test_a_language_chosen_without_a_terminal_is_remembered(tmp_path):
+    """A learner may start the course from an icon or an editor, where standard input is no terminal."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRANSFORMER_LITE")}
+    environment |= {"TRANSFORMER_LITE_HOME": str(tmp_path / "home"), "LC_ALL": "ja_JP.UTF-8"}
+
+    def prepare(*options):
+        command = [sys.executable, "-m", "transformer_lite.cli", "study", "--prepare", "--workspace", str(tmp_path / "w"), *options]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=True)
+
+    assert (tmp_path / "w").exists() is False
+    prepare("--lang", "en")
+    prepare()
+    assert [folder.name for folder in (tmp_path / "w").iterdir() if folder.is_dir()] == ["en"]
