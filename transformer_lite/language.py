@@ -116,7 +116,8 @@ def width(text: str) -> int:
 # Characters of ours that a Japanese Windows console (cp932) or an ASCII pipe cannot show, and what stands for them there.
 _SUBSTITUTES = {"—": "-", "–": "-", "−": "-", "≈": "~", "·": "*", "√": "sqrt ", "×": "x", "≥": ">=", "≤": "<=", "…": "...",
                 "→": "->", "←": "<-", "■": "#", "□": ".", "ᵀ": "^T", "ₖ": "_k", "‖": "||", "•": "-", "’": "'", "“": '"', "”": '"',
-                "÷": "/", "①": "(1)", "②": "(2)", "③": "(3)", "④": "(4)", "Σ": "sum", "∞": "inf", "₁": "1", "₂": "2", "₃": "3"}
+                "÷": "/", "①": "(1)", "②": "(2)", "③": "(3)", "④": "(4)", "Σ": "sum", "∞": "inf", "₁": "1", "₂": "2", "₃": "3",
+                "²": "^2", "³": "^3", "ε": "epsilon"}
 
 
 def printable(text: str, encoding: str | None = None) -> str:

@@ -311,7 +311,8 @@ def test_a_language_chosen_without_a_terminal_is_remembered(tmp_path):
     environment |= {"TRANSFORMER_LITE_HOME": str(tmp_path / "home"), "LC_ALL": "ja_JP.UTF-8"}
 
     def prepare(*options):
-        command = [sys.executable, "-m", "transformer_lite.cli", "study", "--prepare", "--workspace", str(tmp_path / "w"), *options]
+        command = [sys.executable, "-m", "transformer_lite.cli", "study", "--prepare", "--workspace", str(tmp_path / "w")]
+        command += options
         return subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, check=True)
 
     assert (tmp_path / "w").exists() is False

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import inspect
 import io
 import math
 import re
@@ -17,21 +18,47 @@ from transformer_lite import content, equations
 CHAPTER = "scaled-dot-product-attention"
 PATTERNS = {"P08", "P09", "P10", "P11", "P12", "P13", "P14", "P15", "P16", "P17", "P18", "P20", "P21"}
 KINDS = {"single", "multiple", "numeric", "ordering", "matching", "recall"}
-TRAPS = (
-    [f"SM{i}" for i in range(1, 10)]
-    + [f"AT{i}" for i in range(1, 21)]
-    + [f"CM{i}" for i in range(1, 8)]
-    + [f"CR{i}" for i in range(1, 4)]
-    + [f"MC{i:02}" for i in range(1, 29)]
-)
-EXPLAINED_CODES = ["SM1", "SM2", *(f"AT{i}" for i in range(1, 13)), "AT15", "AT18", "CM1", "CM2", "CM3"]
-EXPLAINED_IDEAS = [f"MC{i:02}" for i in (1, 2, 3, 6, 7, 8, 9, 10, 14)]
+FAMILIES = {  # the whole catalogue of wrong implementations: how many there are of each
+    "SM": 9, "AT": 20, "CM": 7, "CR": 3, "MH": 13, "CA": 7, "PM": 7, "PE": 11, "EM": 9, "LN": 13, "FF": 9, "AN": 10, "BL": 9,
+    "SR": 7, "LS": 6, "CE": 7, "LR": 8, "PC": 8, "KV": 5, "CO": 5,
+}  # fmt: skip
+CODES = [f"{family}{i}" for family, count in FAMILIES.items() for i in range(1, count + 1)]
+TRAPS = CODES + [f"MC{i:02}" for i in range(1, 91)]
+QUIZ_ONLY = {"CA4", "CA5", "KV2", "CO4", "CO5"}  # mistakes that no function of the exercise's parameters can make
+VARIANTS = {"PE2", "LS4", "FF3", "AN3", "BL6"}  # other people's ways, no mistakes
+EXPLAINED_CODES = [
+    "SM1", "SM2", *(f"AT{i}" for i in range(1, 13)), "AT15", "AT18", "CM1", "CM2", "CM3",
+    "MH1", "MH2", "MH3", "MH5", "MH7", "MH12", "CA1", "CA2", "CA3", "PM1", "PM3", "PM6", "PE1", "PE2", "PE3", "PE6",
+    "EM1", "EM5", "EM7", "LN1", "LN2", "LN4", "LN6", "LN9", "FF1", "FF2", "FF4", "AN1", "AN2", "AN3", "BL1", "BL2", "BL3",
+    "SR1", "LS2", "LS4", "CE1", "LR1", "PC1", "PC2", "KV1", "CO1", "CO2",
+]  # fmt: skip
+EXPLAINED_IDEAS = [
+    f"MC{i:02}"
+    for i in (1, 2, 3, 6, 7, 8, 9, 10, 14, 15, 16, 19, 20, 22, 26, 30, 32, 34, 37, 43, 44, 49, 52, 56, 65, 69, 78)
+]
 IDEAS = {  # which misconception each wrong implementation embodies
     "SM2": ["MC01"], "SM3": ["MC01"], "AT7": ["MC01"], "AT8": ["MC01"],
     "AT1": ["MC03"], "AT2": ["MC02"], "AT3": ["MC04"], "AT4": ["MC05"], "AT5": ["MC05"], "AT6": ["MC06"], "AT9": ["MC08"],
     "AT10": ["MC09", "MC10"], "AT11": ["MC15"], "AT12": ["MC16"], "AT13": ["MC17"], "AT14": ["MC17"], "AT15": ["MC28"],
     "AT17": ["MC07", "MC13"], "AT18": ["MC14"], "AT19": ["MC13"], "SM6": ["MC14"], "CM1": ["MC19"], "CM2": ["MC20"],
     "CM3": ["MC21"], "CM4": ["MC23"], "CM6": ["MC28"],
+    "MH1": ["MC34"], "MH2": ["MC34"], "MH3": ["MC39"], "MH4": ["MC11"], "MH5": ["MC36", "MC40"], "MH6": ["MC40"],
+    "MH7": ["MC05"], "MH8": ["MC42"], "MH9": ["MC12"], "MH12": ["MC41"],
+    "CA1": ["MC30"], "CA3": ["MC25"], "CA4": ["MC31", "MC32"], "CA5": ["MC31"], "CA6": ["MC33"], "CA7": ["MC33"],
+    "PM1": ["MC24"], "PM2": ["MC27"], "PM3": ["MC28"], "PM5": ["MC18"], "PM6": ["MC26"],
+    "PE1": ["MC47"], "PE3": ["MC48"], "PE4": ["MC48"], "PE5": ["MC47"], "PE6": ["MC47"], "PE7": ["MC47"], "PE9": ["MC44"],
+    "PE10": ["MC48"], "PE11": ["MC48"],
+    "EM1": ["MC51"], "EM2": ["MC51"], "EM3": ["MC51"], "EM4": ["MC51"], "EM5": ["MC43"], "EM6": ["MC45"], "EM7": ["MC49"],
+    "EM9": ["MC45"],
+    "LN1": ["MC56"], "LN2": ["MC57"], "LN3": ["MC57"], "LN4": ["MC56"],
+    "FF1": ["MC54"], "FF2": ["MC54"], "FF4": ["MC52"], "FF5": ["MC53"], "FF8": ["MC54"],
+    "AN1": ["MC60"], "AN3": ["MC59"], "AN5": ["MC60"], "AN6": ["MC60"], "AN7": ["MC60"], "AN9": ["MC59"], "AN10": ["MC60"],
+    "BL1": ["MC23"], "BL2": ["MC63"], "BL3": ["MC62"], "BL4": ["MC84"], "BL5": ["MC62"], "BL6": ["MC59"], "BL8": ["MC63"],
+    "BL9": ["MC60"], "SR1": ["MC67"], "LS1": ["MC73"], **{f"LS{i}": ["MC74"] for i in range(2, 6)},
+    **{f"LR{i}": ["MC75"] for i in range(1, 9)},
+    "PC1": ["MC39"], "PC2": ["MC37"], "PC3": ["MC62"], "PC4": ["MC84"], "PC5": ["MC87"], "PC6": ["MC87"],
+    **{f"KV{i}": ["MC89"] for i in (1, 2, 4, 5)}, "KV3": ["MC19", "MC89"],
+    "CO1": ["MC69"], "CO2": ["MC70"], "CO3": ["MC70"], "CO4": ["MC37"],
 }  # fmt: skip
 
 
@@ -360,8 +387,18 @@ def test_stems_have_no_tex():
 # -------------------------------------------------------------------------------------------------------------------- traps
 
 
-def test_every_trap_of_the_course_so_far_exists():
+def test_every_trap_of_the_catalogue_exists():
     assert list(library().traps) == TRAPS
+
+
+def test_every_code_but_those_for_quizzes_alone_has_a_snippet():
+    assert [key for key in CODES if not library().traps[key].snippet] == sorted(QUIZ_ONLY, key=CODES.index)
+
+
+def test_variants_are_called_no_error():
+    for key in VARIANTS:
+        line = library().traps[key].line
+        assert "間違いではありません" in line.ja and "no error" in line.en, key
 
 
 def test_traps_of_questions_and_predictions_exist_and_most_wrong_options_have_one():
@@ -385,6 +422,7 @@ def test_what_exams_ask_is_explained_in_full(key):
     trap = library().traps[key]
     assert trap.exams and trap.asked and trap.tempts
     assert len(trap.hints) == 3
+    assert trap.snippet or trap.family == "idea"
 
 
 def test_traps_of_the_chapter_say_where_they_are_taught():
@@ -393,67 +431,88 @@ def test_traps_of_the_chapter_say_where_they_are_taught():
             assert trap.anchor, key
 
 
-SIGNATURES = {
-    "softmax": ("softmax", ["x", "axis"]),
-    "attention": ("attention", ["queries", "keys", "values"]),
-    "masks": ("scaled_dot_product_attention", ["queries", "keys", "values", "mask"]),
-    "causal-mask": ("causal_mask", ["n_queries", "n_keys"]),
-}
-
-
 def exercise_of(trap):
-    return "masks" if trap.family == "attention" and trap.chapter == "masks" else trap.family
+    return ast.parse(trap.snippet).body[0].name
+
+
+def reference_of(trap):
+    return equations.scaled_dot_product_attention if exercise_of(trap) == "attention" else getattr(equations, exercise_of(trap))
 
 
 def snippets():
     found = [trap for trap in library().traps.values() if trap.snippet]
-    assert len(found) == 39, "every code has a snippet"
+    assert found, "no snippet was found, so nothing would be tested"
     return found
 
 
 def wrong_function(trap):
-    name, _ = SIGNATURES[exercise_of(trap)]
     namespace = {"np": np}
     exec(trap.snippet, namespace)
-    return namespace[name]
+    return namespace[exercise_of(trap)]
 
 
 @pytest.mark.parametrize("trap", snippets(), ids=lambda trap: trap.key)
 def test_a_snippet_is_one_function_of_the_exercises_signature(trap):
     tree = ast.parse(trap.snippet)
     assert len(tree.body) == 1
-    name, parameters = SIGNATURES[exercise_of(trap)]
-    assert tree.body[0].name == name
-    assert [argument.arg for argument in tree.body[0].args.args] == parameters
+    right = inspect.signature(reference_of(trap)).parameters.values()
+    expected = [(each.name, each.default) for each in right if each.name != "mask" or exercise_of(trap) != "attention"]
+    mine = inspect.signature(wrong_function(trap)).parameters.values()
+    assert [(each.name, each.default) for each in mine] == expected
     assert "#" not in trap.snippet, "no comments: they would be in one language"
 
 
-def probe(trap):
+def branch(x):
+    return np.sin(3 * x) + 0.2 * x[..., ::-1]
+
+
+@cache
+def probes():
     """Arguments on which every trap of a family differs from the right answer and from the other traps."""
     rng = np.random.default_rng(7)
     q, k, v = rng.normal(size=(4, 9)), rng.normal(size=(6, 9)), rng.normal(size=(6, 3))
     mask = np.array([[1, 0, 1, 0, 1, 0], [0, 1, 1, 0, 0, 1], [1, 1, 0, 1, 0, 0], [0, 0, 1, 1, 1, 1]], dtype=bool)
+    x, y, gain, bias = (rng.normal(size=size) for size in ((5, 12), (4, 12), 12, 12))
+    both = rng.normal(size=(2, 5, 12))
+    matrices = equations.Projections(*(rng.normal(size=(12, 12)) / 3 for _ in range(4)))
+    network = [rng.normal(size=size) / 2 for size in ((12, 20), 20, (20, 12), 12)]
+    layer = equations.DecoderParameters.random(12, 20, rng)
+    labels, real = np.array([[5, 6, 7, 2], [3, 4, 2, 0]]), np.array([[1, 1, 1, 1], [1, 1, 1, 0]], dtype=bool)
     return {
         "softmax": [(rng.normal(size=(3, 5)),), (np.array([[1000.0, 0.0], [0.0, 1.0]]),)],
         "attention": [(q, k, v)],
-        "masks": [(q, k, v, mask)],
-        "causal-mask": [(4,), (2, 6)],
-    }[exercise_of(trap)]
+        "scaled_dot_product_attention": [(q, k, v, mask)],
+        "causal_mask": [(4,), (2, 6)],
+        "multi_head_attention": [(x, matrices, 3, np.tri(5, dtype=bool)), (both, matrices, 3, None, both[:, :4])],
+        "self_attention": [(x, matrices, np.array([[True, True, True, False, False]]))],
+        "cross_attention": [(y, x, matrices)],
+        "padding_mask": [(np.array([[3, 4, 5, 0, 0], [5, 6, 0, 0, 0]]), 0)],
+        "positional_encoding": [(7, 10)],
+        "embed": [(np.array([[1, 2, 2], [0, 1, 4]]), rng.normal(size=(6, 8)), rng.normal(size=(9, 8)))],
+        "layer_norm": [(both, gain, bias), (np.ones((2, 5, 12)), gain, bias)],
+        "feed_forward": [(x, *network)],
+        "add_and_norm": [(x, branch, gain, bias)],
+        "decoder_layer": [(y, x, layer, 3, np.tri(4, dtype=bool))],
+        "shift_right": [(labels, 1)],
+        "label_smoothing": [(np.array([2, 0, 4]), 5, 0.1)],
+        "masked_cross_entropy": [(rng.normal(size=(2, 4, 9)), labels, real)],
+        "noam_learning_rate": [(step, 512) for step in (1, 4000, 16_000, 50_000)],
+        "parameter_count": [(512, 2048, 6, 37_000)],
+        "cached_decoding": [(x, matrices)],
+        "attention_cost": [(10, 6)],
+    }
 
 
-REFERENCES = {
-    "softmax": equations.softmax,
-    "attention": equations.scaled_dot_product_attention,
-    "masks": equations.scaled_dot_product_attention,
-    "causal-mask": equations.causal_mask,
-}
+def probe(trap):
+    return probes()[exercise_of(trap)]
 
 
 def flat(function, arguments):
     with np.errstate(all="ignore"):
         result = function(*arguments)
     arrays = result if isinstance(result, tuple) else (result,)
-    return np.concatenate([np.ravel(np.asarray(array, dtype=float)) for array in arrays])
+    parts = [part for array in arrays for part in (np.shape(array), np.ravel(np.asarray(array, dtype=float)))]
+    return np.concatenate(parts)  # shapes as well: a mask and its transpose differ
 
 
 def agree(left, right):
@@ -462,7 +521,7 @@ def agree(left, right):
 
 @pytest.mark.parametrize("trap", snippets(), ids=lambda trap: trap.key)
 def test_a_snippet_is_wrong_and_like_no_other(trap):
-    function, reference = wrong_function(trap), REFERENCES[exercise_of(trap)]
+    function, reference = wrong_function(trap), reference_of(trap)
     mine = [flat(function, arguments) for arguments in probe(trap)]
     right = [flat(reference, arguments) for arguments in probe(trap)]
     assert not all(map(agree, mine, right)), "it is right"
@@ -518,20 +577,113 @@ def test_snippets_break_the_laws_that_their_lines_name():
     assert [int(run(key, 2, 6).sum()) for key in ("CR1", "CR2", "CR3")] == [3, 12, 3]
 
 
-EXERCISE = {
-    "softmax": "softmax",
-    "attention": "attention",
-    "masks": "scaled_dot_product_attention",
-    "causal-mask": "causal_mask",
-}
+def test_the_numbers_in_the_lines_are_so():
+    """What the lines say in numbers, from multi-head attention on."""
+
+    def run(key, *arguments):
+        with np.errstate(all="ignore"):
+            return wrong_function(library().traps[key])(*arguments)
+
+    x, matrices, heads, mask = probes()["multi_head_attention"][0]
+    y, memory, _ = probes()["cross_attention"][0]
+    right = equations.multi_head_attention(x, matrices, heads, mask)
+    swapped = matrices._replace(**{name: np.roll(getattr(matrices, name), 4, axis=1) for name in ("w_q", "w_k", "w_v")})
+    for key in ("MH1", "MH2"):  # the order of the heads makes no difference
+        assert np.allclose(run(key, x, swapped, heads, mask)[0], run(key, x, matrices, heads, mask)[0])
+    assert not np.allclose(equations.multi_head_attention(x, swapped, heads, mask).output, right.output)
+    for key, name in {"MH3": "w_o", "MH4": "w_q", "MH9": "w_k"}.items():  # changing this matrix moves nothing
+        other = matrices._replace(**{name: getattr(matrices, name)[::-1]})
+        assert np.allclose(run(key, x, other, heads, mask)[0], run(key, x, matrices, heads, mask)[0])
+    assert np.allclose(run("MH6", x, matrices, heads, mask)[1], right.weights)
+    assert np.allclose(run("MH13", x, matrices, heads, mask)[1], right.weights)
+    assert np.allclose(run("MH10", x, matrices, heads)[1].sum(axis=0), 1)
+    assert run("MH12", x, matrices, heads, mask)[1].shape == (1, 5, 5)
+    assert math.sqrt(512) == pytest.approx(22.6, abs=0.05)
+
+    assert run("CA1", y, memory, matrices)[0].shape == memory.shape
+    assert np.allclose(run("CA2", y, 2 * memory, matrices)[0], run("CA2", y, memory, matrices)[0])
+    assert np.array_equal(run("CA3", y, memory, matrices)[1] > 0, np.tri(4, 5, dtype=bool))
+    assert np.allclose(run("CA7", 2 * y, memory, matrices)[0], run("CA7", y, memory, matrices)[0])
+
+    assert np.allclose(run("PE1", 2, 4)[0], [1, 0, 1, 0])
+    slowest = np.arcsin(run("PE3", 2, 512)[1, -2])  # the angle of the last pair at position 1
+    assert 95 < 1 / slowest < 100
+    assert run("PE7", 2, 4)[1, 0] == pytest.approx(0.017, abs=5e-4) and math.sin(1) == pytest.approx(0.841, abs=5e-4)
+    assert np.all(run("PE11", 2, 4)[0] == 0)
+    assert np.linalg.norm(equations.positional_encoding(3, 512), axis=-1) == pytest.approx(16)  # √(d/2)
+
+    rng = np.random.default_rng(5)
+    token = 1e-4 * rng.normal(size=(4, 512))
+    token = (token - token.mean(axis=-1, keepdims=True)) / token.std(axis=-1, keepdims=True) * 1e-4
+    one, zero = np.ones(512), np.zeros(512)
+    assert run("LN7", token, one, zero).std() == pytest.approx(0.909, abs=5e-4)
+    assert equations.layer_norm(token, one, zero).std() == pytest.approx(0.032, abs=5e-4)
+    assert np.all(run("LN1", token[np.newaxis], one, zero) == 0)
+    assert np.isnan(run("LN5", np.ones((1, 512)), one, zero)).all()
+    big = 1e4 * token
+    assert np.allclose(run("LN6", big, one, zero), np.sqrt(511 / 512) * equations.layer_norm(big, one, zero), atol=1e-4)
+    assert np.allclose((run("LN12", big, one, zero) ** 2).sum(axis=-1), 1)
+
+    network = probes()["feed_forward"][0][1:]
+    assert np.allclose(run("FF1", x, *network) + run("FF1", -x, *network), 2 * run("FF1", 0 * x, *network))
+    assert np.all(run("FF2", x, *network) >= 0)
+    assert np.allclose(run("FF8", -abs(x), *network), run("FF8", 0 * x, *network))
+
+    assert [round(float(each), 2) for each in run("LS2", np.array(0), 5, 0.1)[:2]] == [0.28, 0.18]
+    assert run("LS3", np.array(0), 5, 0.1).sum() == pytest.approx(1 + 5 * 0.1)
+    assert run("LS4", np.array(0), 5, 0.1)[0] == pytest.approx(0.9)
+    logits, targets, real = probes()["masked_cross_entropy"][0]
+    loss = equations.masked_cross_entropy(logits, targets, real)
+    assert run("CE6", logits, targets, real) / loss == pytest.approx(1.44, abs=0.005)
+    assert run("CE7", logits + 4, targets, real) == pytest.approx(run("CE7", logits, targets, real) - 4)
+
+    rate = equations.noam_learning_rate
+    assert max(range(1, 50), key=lambda step: run("LR1", step, 512)) == 1
+    assert run("LR3", 16_000, 512) == pytest.approx(2 * rate(16_000, 512)) == pytest.approx(rate(4000, 512))
+    assert run("LR4", 16_000, 512) / run("LR4", 4000, 512) == pytest.approx(1 / 4)
+    assert run("LR5", 100, 512) / rate(100, 512) == pytest.approx(512)
+    assert run("LR6", 1, 512) == pytest.approx(rate(4000, 512))
+    assert max(range(1, 5000), key=lambda step: run("LR6", step, 512)) == 16
+    assert run("LR7", 100_000, 512) == 0 < rate(100_000, 512)
+    assert run("LR8", 100, 512) / rate(100, 512) == pytest.approx(22.6, abs=0.05)
+
+    base = (512, 2048, 6, 37_000)
+    off = {key: run(key, *base) - equations.parameter_count(*base) for key in ("PC1", "PC2", "PC4", "PC5", "PC7")}
+    assert off == {"PC1": -4_718_592, "PC2": 7 * 18 * 4 * 512**2, "PC4": -12 * 512 * 2048, "PC5": 37_888_000,
+                   "PC7": -30 * 2 * 512}  # fmt: skip
+    assert 37_000 * 512 == 18_944_000
+    network, attention = 2 * 512 * 2048, 4 * 512**2
+    assert 3 * network == 2 * (network + attention)
+
+    causal = equations.cached_decoding(x, matrices).output
+    assert np.array_equal(run("KV1", x, matrices)[1], np.eye(5))
+    assert np.allclose(run("KV5", x, matrices)[0][:2], causal[:2]) and not np.allclose(run("KV5", x, matrices)[0][2], causal[2])
+    assert [run(key, 20, 6)[0] / run(key, 10, 6)[0] for key in ("CO1", "CO3")] == [2, 8]
+    assert run("CO2", 10, 12)[0] == 4 * run("CO2", 10, 6)[0]
+    assert (224 // 16) ** 2 + 1 == 197 and 224**2 == 50_176
+
+
+def test_a_decoder_layer_without_its_parts_shows_it_in_its_influence():
+    y, memory, parameters, heads, mask = probes()["decoder_layer"][0]
+
+    def moved(key):
+        function = wrong_function(library().traps[key])
+        return equations.influence_matrix(lambda rows: function(rows, memory, parameters, heads, mask), y)
+
+    assert moved("BL1").all()
+    assert np.array_equal(moved("BL5"), np.eye(4, dtype=bool))
+    without = wrong_function(library().traps["BL3"])
+    assert np.array_equal(without(y, memory, parameters, heads, mask), without(y, 2 * memory, parameters, heads, mask))
 
 
 @pytest.mark.parametrize("trap", snippets(), ids=lambda trap: trap.key)
 def test_the_checker_recognises_a_snippet_as_exactly_its_trap(trap):
     from transformer_lite import practice
 
-    result = practice.judge(EXERCISE[exercise_of(trap)], wrong_function(trap))
-    assert result.status == "wrong", result.text("en")
+    if exercise_of(trap) not in practice.exercises():
+        pytest.skip(f"there is no exercise {exercise_of(trap)}")
+    result = practice.judge(exercise_of(trap), wrong_function(trap))
+    assert result.status == ("variant" if trap.key in VARIANTS else "wrong"), result.text("en")
     assert tuple(result.traps) == (trap.key,), result.text("en")
 
 

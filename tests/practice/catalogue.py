@@ -3,8 +3,8 @@
 python tests/practice/catalogue.py [number of seeds]
 
 Ends with 1 if any version is called by another name than its own, any right version is rejected, or any exercise has none.
-The versions stand in the ``*_answers.py`` beside this file: ``WRONG`` maps an exercise to (traps, function) pairs, ``RIGHT`` to
-functions.
+The versions stand in the ``*_answers.py`` beside this file: ``WRONG`` maps an exercise to (trap or traps, function) pairs or to
+{trap: functions}, ``RIGHT`` to functions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,16 @@ def versions() -> tuple[dict[str, list], dict[str, list]]:
     for path in sorted(HERE.glob("*_answers.py")):
         module = importlib.import_module(path.stem)
         for exercise, entries in module.WRONG.items():
-            wrong[exercise] += entries
+            if isinstance(entries, dict):
+                entries = [(key, function) for key, functions in entries.items() for function in functions]
+            wrong[exercise] += [((keys,) if isinstance(keys, str) else keys, function) for keys, function in entries]
         for exercise, functions in module.RIGHT.items():
             right[exercise] += functions
     return wrong, right
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def main(seeds: int = 8) -> int:
@@ -49,8 +55,8 @@ def main(seeds: int = 8) -> int:
                 else:
                     misnamed += 1
                     said = "+".join(result.traps) or result.status
-                    failures.append(f"{exercise}: {'+'.join(keys)} ({function.__name__}, seed {seed}) was called {said}")
-        rejected = [one.__name__ for one in right[exercise] if practice.judge(exercise, one, seed=1).status != "pass"]
+                    failures.append(f"{exercise}: {'+'.join(keys)} ({_name(function)}, seed {seed}) was called {said}")
+        rejected = [_name(one) for one in right[exercise] if practice.judge(exercise, one, seed=1).status != "pass"]
         failures += [f"{exercise}: the right version {name} was rejected" for name in rejected]
         if not wrong[exercise] or not right[exercise]:
             failures.append(f"{exercise}: no wrong or no right version is written for it")

@@ -24,6 +24,8 @@ def right(actual: NDArray, expected: NDArray) -> bool:
         return False
     if expected.dtype == bool:
         return actual.dtype == bool and bool(np.array_equal(actual, expected))
+    if expected.dtype.kind in "iu":  # a count is right or wrong: nothing is near
+        return bool(np.array_equal(actual, expected))
     relative, absolute = tolerance(actual)
     return bool(np.allclose(actual, expected, rtol=relative, atol=absolute, equal_nan=False))
 
@@ -32,7 +34,7 @@ def same_mistake(actual: NDArray, mistaken: NDArray) -> bool:
     """True if ``actual`` is what a trap gives, infinities and NaN included."""
     if actual.shape != mistaken.shape:
         return False
-    if mistaken.dtype == bool:
+    if mistaken.dtype.kind in "biu":
         return bool(np.array_equal(actual, mistaken))
     relative, absolute = tolerance(actual)
     relative, absolute = max(relative, TRAP_RELATIVE), max(absolute, TRAP_ABSOLUTE)
@@ -56,8 +58,8 @@ def largest_difference(one: NDArray, other: NDArray) -> float | None:
 
 def first_difference(actual: NDArray, expected: NDArray) -> dict[str, Any]:
     """Where two arrays of one shape first differ, and two values that look different."""
-    if expected.dtype == bool:
-        wrong = actual != expected
+    if expected.dtype.kind in "biu":
+        wrong = np.asarray(actual != expected)
     else:
         relative, absolute = tolerance(actual)
         wrong = ~np.isclose(actual, expected, rtol=relative, atol=absolute, equal_nan=False)
@@ -70,6 +72,8 @@ def visibly_different(one: Any, other: Any) -> tuple[str, str]:
     """Two numbers as text, with as many digits as it takes for them to look different."""
     if isinstance(one, (bool, np.bool_)):
         return str(bool(one)), str(bool(other))
+    if isinstance(other, np.integer) and float(one).is_integer():
+        return str(int(one)), str(int(other))
     for digits in range(3, 18):
         texts = f"{float(one):#.{digits}g}", f"{float(other):#.{digits}g}"
         if texts[0] != texts[1]:

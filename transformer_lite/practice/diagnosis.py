@@ -48,6 +48,8 @@ class _Search:
         self.phase = phase
         usable = [seen for seen in judgement.seen if seen.fixture.phase <= phase]
         self.decisive = [seen for seen in usable if not (seen.fixture.may_raise and seen.outcome.error is not None)]
+        if all(seen.outcome.error is not None for seen in self.decisive):
+            self.decisive = []  # it raises whatever it is given: no numbers, so nothing that they could be equal to
         # Where the numbers are wrong is where a candidate fails soonest.
         self.decisive.sort(key=lambda seen: (seen.right, seen.fixture.phase))
 
@@ -204,11 +206,26 @@ def diagnose(judgement: _Judgement, problem: Problem) -> Finding:
         keys, setting = _best(search, found)
         keys = tuple(sorted(_by_its_bits(search, keys), key=list(search.family.traps).index))
         return Finding(keys, "exact", _evidence(search, keys, setting, judgement))
+    named = _by_property(search)
+    if named is not None:
+        return named
     nearest = search.closest()
     if nearest is not None and not judgement._unsteady():
         keys, setting = nearest
         return Finding(keys, "closest", _evidence(search, keys, setting, judgement))
     return Finding(evidence=_laws(search, problem))
+
+
+def _by_property(search: _Search) -> Finding | None:
+    """A trap that has no numbers of its own, known by the property that shows it."""
+    from transformer_lite.practice import topics
+
+    recognise = topics.by_property().get(search.exercise.id)
+    key = recognise(search.judgement) if recognise is not None else None
+    if key is None:
+        return None
+    shown = properties.show(key, search.judgement, PROBE_LIMIT)
+    return Finding((key,), "exact", {"property": {"key": key, **shown}} if shown else {})
 
 
 def _best(search: _Search, found: list[tuple[tuple[str, ...], Setting]]) -> tuple[tuple[str, ...], Setting]:
@@ -234,7 +251,7 @@ def _in_the_extreme(search: _Search, problem: Problem) -> Finding | None:
 
 def _by_its_bits(search: _Search, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Masks that (almost) do nothing: ignored, or 1e-9 where -1e9 was meant? The numbers agree to 1e-10; the bits tell."""
-    if not {"AT14", "AT20", "AT12"} & set(keys) or "AT20" not in search.family.traps:
+    if not {"AT14", "AT20", "AT12"} & set(keys) or "AT14" not in search.family.traps:
         return keys
     by_name = {seen.fixture.name: seen for seen in search.judgement.seen}
     masked, plain = by_name.get("rectangular, masked"), by_name.get("rectangular")
@@ -307,6 +324,7 @@ def _laws(search: _Search, problem: Problem) -> dict[str, Any]:
         "causal_mask": _laws_of_mask,
         "attention": _laws_of_attention,
         "scaled_dot_product_attention": _laws_of_attention,
+        "label_smoothing": lambda _, seen: _sums((seen.arrays or ())[0]),
     }
     laws = laws_of.get(exercise.id, _laws_of_numbers)(search, seen)
     if seen.fixture.phase == MORE and "batch" in seen.fixture.name:
@@ -359,6 +377,9 @@ def _laws_of_numbers(search: _Search, seen: Seen) -> list[dict[str, Any]]:
         if right(actual, expected):
             laws.append({"law": "part_right", "name": name})
             continue
+        if expected.size == 1:  # one number is a multiple of any other: only what holds on every input says something
+            laws += _law_of_a_number(search, name)
+            continue
         actual, size = actual.astype(np.float64), float((expected.astype(np.float64) ** 2).sum())
         ratio = float((actual * expected).sum()) / size if size > 1e-12 else 0.0
         if size > 1e-12 and same_mistake(actual, ratio * expected):
@@ -366,6 +387,19 @@ def _laws_of_numbers(search: _Search, seen: Seen) -> list[dict[str, Any]]:
         elif same_mistake(actual - expected, np.full(expected.shape, float((actual - expected).flat[0]))):
             laws.append({"law": "plus", "name": name, "difference": float((actual - expected).flat[0])})
     return laws
+
+
+def _law_of_a_number(search: _Search, name: str) -> list[dict[str, Any]]:
+    part = search.exercise.returns.index(name)
+    pairs = [(seen.arrays[part], seen.expected[part]) for seen in search.decisive if seen.arrays is not None]
+    yours, wanted = (np.array([one.item() for one in some], dtype=np.float64) for some in zip(*pairs, strict=True))
+    if len(yours) < 3:
+        return []
+    ratio, difference = float(yours[0] / wanted[0]) if wanted[0] else 0.0, float(yours[0] - wanted[0])
+    if same_mistake(yours, ratio * wanted):
+        return [{"law": "times", "name": name, "ratio": ratio}]
+    same = np.abs((yours - wanted) - difference).max() <= 1e-6 * abs(difference)
+    return [{"law": "plus", "name": name, "difference": difference}] if same else []
 
 
 def _laws_of_mask(search: _Search, seen: Seen) -> list[dict[str, Any]]:

@@ -475,7 +475,14 @@ class _Judgement:
     def _notes_on_right(self) -> list[Note]:
         notes: list[Note] = []
         values = [value for seen in self.seen for value in seen.outcome.values]
-        containers = sorted({value.container for value in values} - {"ndarray", "float64", "bool", "bool_"})
+        # Where one number is asked for, it may come as any kind of number.
+        arrays = [
+            value
+            for seen in self.seen
+            for value, expected in zip(seen.outcome.values, seen.expected, strict=False)
+            if expected.ndim
+        ]
+        containers = sorted({value.container for value in arrays} - {"ndarray", "float64", "bool", "bool_"})
         if containers:
             notes.append(Note("container", {"types": ", ".join(containers)}))
         low = sorted({value.dtype for value in values if value.dtype in ("float32", "float16", "bfloat16")})
@@ -517,8 +524,13 @@ def _lower_precision(outcomes: list[Outcome]) -> None:
 
 def _library_call(exercise: Exercise, function: Any) -> str | None:
     """The name of a library's function that is the whole exercise, if the answer uses one."""
-    wanted = {"softmax": "softmax"}.get(exercise.id, "scaled_dot_product_attention")
-    if wanted not in source.names_used(function):
+    attention = "scaled_dot_product_attention"
+    wanted = {
+        "softmax": "softmax",
+        "masked_cross_entropy": "cross_entropy",
+        **dict.fromkeys(("attention", "self_attention", "cross_attention", attention), attention),
+    }.get(exercise.id)
+    if wanted is None or wanted not in source.names_used(function):
         return None
     scope = getattr(inspect.unwrap(function), "__globals__", {})
     imported = [name for name in source.names_used(function) if name in ("torch", "scipy")]

@@ -26,15 +26,17 @@ def picture(result: CheckResult, lang: str) -> Picture:
 
     asked = exercise(result.exercise)
     case = _case(result)
-    name = asked.returns[-1]
+    which = _telling(case)
+    name = asked.returns[which]
     if case is None:
-        right = expected_of(asked, _arguments(result.exercise))[-1]
+        right = expected_of(asked, _arguments(result.exercise))[which]
         yours = None
     else:
-        right = case.right[-1]
-        yours = None if case.yours is None or len(case.yours) != len(case.right) else case.yours[-1]
-    attends = result.exercise in ("attention", "scaled_dot_product_attention", "attention_scores", "causal_mask")
-    axes: dict[str, Any] = {} if attends else {"row_axis": _say("rows", lang), "column_axis": _say("columns", lang)}
+        right = case.right[which]
+        yours = None if case.yours is None or len(case.yours) != len(case.right) else case.yours[which]
+    by_token = result.exercise.endswith("attention") or result.exercise in ("attention_scores", "causal_mask")
+    plain = {"row_axis": _say("rows", lang), "column_axis": _say("columns", lang)}
+    axes: dict[str, Any] = {} if by_token and which == -1 else plain
     drawn: list[Matrix] = []
     if (
         yours is not None and yours.ndim == 3 and yours.shape == right.shape
@@ -51,7 +53,10 @@ def picture(result: CheckResult, lang: str) -> Picture:
     if reference is not None:
         drawn.append(figures.Matrix(reference, _say("influence_right", lang), **moves))
     title = _say("title", lang, exercise=message(f"practice.exercise.{result.exercise}.title", lang))
-    return figures.matrices_picture(drawn, title=title, lang=lang, note=_sentence(yours, right, lang))
+    note = _sentence(yours, right, lang)
+    if yours is not None and reference is not None:
+        note += ("" if lang == "ja" else " ") + _say("moves", lang)
+    return figures.matrices_picture(drawn, title=title, lang=lang, note=note)
 
 
 def _say(key: str, lang: str, **details: Any) -> str:
@@ -69,10 +74,19 @@ def _case(result: CheckResult) -> Case | None:
 
 def _differs(case: Case) -> bool:
     assert case.yours is not None
-    return any(
-        one.shape != other.shape or not np.allclose(one, other, rtol=1e-4, atol=1e-5)
-        for one, other in zip(case.yours, case.right, strict=True)
-    )
+    return any(_apart(one, other) for one, other in zip(case.yours, case.right, strict=True))
+
+
+def _apart(one: NDArray, other: NDArray) -> bool:
+    return one.shape != other.shape or not np.allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def _telling(case: Case | None) -> int:
+    """Which of the things returned to draw: the weights, or what differs where the weights are right (counted from the end)."""
+    if case is None or case.yours is None or len(case.yours) != len(case.right):
+        return -1
+    wrong = [place for place in range(-1, -len(case.right) - 1, -1) if _apart(case.yours[place], case.right[place])]
+    return wrong[0] if wrong else -1
 
 
 def _arguments(exercise_id: str) -> tuple[Any, ...]:
@@ -162,7 +176,7 @@ def _own_influence(result: CheckResult, arguments: Any, x: NDArray) -> NDArray |
     if len(outcomes) < len(asked):
         return None
     arrays = [outcome.values[0].array if outcome.values else None for outcome in outcomes]
-    if any(array is None or array.ndim != 2 or len(array) != len(x) for array in arrays):
+    if any(array is None or array.ndim not in (1, 2) or len(array) != len(x) for array in arrays):
         return None
     answers = iter(arrays)
     return equations.influence_matrix(lambda _: np.nan_to_num(next(answers)), x)  # type: ignore[arg-type]

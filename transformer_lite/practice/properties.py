@@ -42,7 +42,8 @@ def show(key: str, judgement: _Judgement, limit: float) -> Shown:
     """The numbers of a trap's property, or None if this function does not show it (two mistakes at once may hide it)."""
     from transformer_lite.practice import topics
 
-    property_of = _PROPERTIES.get(key) or topics.properties().get(key)
+    own = topics.properties()
+    property_of = own.get(f"{judgement.exercise.id}.{key}") or _PROPERTIES.get(key) or own.get(key)
     if property_of is None:
         return None
     try:

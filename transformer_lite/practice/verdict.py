@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from transformer_lite.language import current, message, printable
 from transformer_lite.practice.comparing import number
+from transformer_lite.practice.registry import exercises
 
 if TYPE_CHECKING:
     from transformer_lite.explore.figures import Picture
@@ -170,7 +171,8 @@ class _Words:
             case "error":
                 return self._error()
         details = {**evidence, "test": self.test()}
-        lines = [self.say(f"problem.{evidence['problem']}", **self._indexed(details))]
+        alone = evidence["problem"] == "differs" and not evidence["index"]
+        lines = [self.say(f"problem.{'number_differs' if alone else evidence['problem']}", **self._indexed(details))]
         if evidence["problem"].startswith("raises_") and evidence.get("source"):
             lines.append(self._place())
             if ".T" in evidence["source"]:
@@ -185,14 +187,17 @@ class _Words:
 
     def _indexed(self, details: dict[str, Any]) -> dict[str, Any]:
         if isinstance(details.get("index"), list):
-            details["index"] = "[" + ", ".join(str(i) for i in details["index"]) + "]"
+            index = ", ".join(str(i) for i in details["index"])
+            details["index"] = f"[{index}]" if index else ""  # a single number has none
         return details
 
     def _traps(self) -> list[str]:
         result, evidence = self.result, self.evidence
         named = [self._named(key) for key in result.traps]
         joint = self.say("and")
+        known = result.status == "variant"  # other people's way: no word of a mistake, then
         code = "two" if len(named) > 1 else ("resembles" if result.certainty == "closest" else "recognised")
+        code = "variant" if known else code
         lines = [self.say(f"trap.{code}", traps=joint.join(named))]
         if evidence.get("only_extreme"):
             lines.append("  " + self.say("trap.only_extreme"))
@@ -205,8 +210,12 @@ class _Words:
                 "difference": number(evidence["max_diff_correct"]),
             }
             everywhere = evidence["matched"] == evidence["fixtures"]
-            lines.append("  " + self.say("trap.equal" if everywhere else "trap.nearly", **details))
-            if evidence["max_diff_correct"] > 0 and evidence["what"] != "mask":
+            equal = "trap.variant_equal" if known else "trap.equal"
+            lines.append("  " + self.say(equal if everywhere else "trap.nearly", **details))
+            asked = exercises()[result.exercise]
+            # How far off a truth value or an id is says nothing, and a count's own property says it better.
+            told = not (known or asked.boolean or asked.whole_numbers)
+            if told and evidence["max_diff_correct"] > 0:
                 lines.append("  " + self.say("trap.from_right", **details))
         if "property" in evidence:
             shown = dict(evidence["property"])

@@ -1,7 +1,8 @@
 """The exercises beyond attention and its mask, one module per topic.
 
 Each module holds ``EXERCISES``, ``FIXTURES`` (id -> how its inputs are made), ``PROPERTIES`` (trap -> the numbers that show it)
-and ``PROBES`` (id -> an input of n tokens, and how it becomes the arguments, for the influence matrix).
+and ``PROBES`` (id -> an input of n tokens, and how it becomes the arguments, for the influence matrix). One with a trap that has
+no numbers of its own (random ones, say) also holds ``BY_PROPERTY``: id -> what names such a trap from all that was seen, or not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from transformer_lite.practice.fixtures import Fixture
+    from transformer_lite.practice.judging import _Judgement
     from transformer_lite.practice.properties import Asking, Shown
     from transformer_lite.practice.registry import Exercise
 
@@ -24,7 +26,9 @@ Probe = tuple[NDArray, Callable[[NDArray], tuple[Any, ...]]]
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    return ()
+    from transformer_lite.practice.topics import counting, decoding, heads, norms, positions, sublayers, training
+
+    return (counting, decoding, heads, norms, positions, sublayers, training)
 
 
 def exercises() -> list[Exercise]:
@@ -48,3 +52,9 @@ def properties() -> dict[str, Callable[[Asking], Shown]]:
 def probes() -> dict[str, Probe]:
     """The input for the influence matrix of each exercise that has one."""
     return {name: probe for module in _modules() for name, probe in module.PROBES.items()}
+
+
+@cache
+def by_property() -> dict[str, Callable[[_Judgement], str | None]]:
+    """What recognises, exercise by exercise, a trap that gives no particular numbers; asked when no numbers fit."""
+    return {name: named for module in _modules() for name, named in getattr(module, "BY_PROPERTY", {}).items()}
