@@ -7,7 +7,7 @@ import numpy as np
 import practice_answers as answers
 import pytest
 
-from transformer_lite import language, practice
+from transformer_lite import equations, language, practice
 from transformer_lite.practice import diagnosis, judging, registry, verdict
 
 STATUS_WORDS = {
