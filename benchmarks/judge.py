@@ -1,4 +1,4 @@
-"""The checker's figures: which wrong version is recognised as what, how long a judgement takes, how long the first one.
+"""The checker's figures: the catalogue of traps, how long a judgement takes, how long the first one of a process.
 
 python benchmarks/judge.py [seeds]
 """
@@ -9,15 +9,19 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "practice")]
 
-import practice_answers as answers  # noqa: E402
+import catalogue  # noqa: E402
 
 from transformer_lite import practice  # noqa: E402
+from transformer_lite.explore.tables import Table  # noqa: E402
 
+ATTENTION_BAR, BAR, FIRST_BAR = 60, 150, 1  # ms, ms, s
 FIRST = """
 import time
 start = time.perf_counter()
@@ -33,31 +37,17 @@ print(time.perf_counter() - start)
 """
 
 
-def traps_table(seeds: int) -> int:
-    """Print a line per wrong version and return how many were called something else in any draw."""
-    print(f"{'exercise':30} {'wrong version':28} {'trap':8} {'recognised as':16} misnamed of {seeds}")
-    misnamed = 0
-    for exercise, versions in answers.WRONG.items():
-        for keys, function in versions:
-            results = [practice.judge(exercise, function, seed=seed) for seed in range(seeds)]
-            wrong = sum(result.traps != keys for result in results)
-            misnamed += wrong
-            said = " or ".join(sorted({"+".join(result.traps) or "-" for result in results}))
-            print(f"{exercise:30} {function.__name__.strip('<>'):28} {'+'.join(keys):8} {said:16} {wrong}")
-    for exercise, pair, function in answers.PAIRS:
-        results = [practice.judge(exercise, function, seed=seed) for seed in range(seeds)]
-        wrong = sum(set(result.traps) != pair for result in results)
-        misnamed += wrong
-        print(f"{exercise:30} {'two at once':28} {'+'.join(sorted(pair)):8} {'+'.join(results[0].traps):16} {wrong}")
-    return misnamed
+def off_by_a_little(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A mistake that nobody listed, so that every trap and every pair of traps is tried in vain."""
+
+    def wrong(*arguments: Any) -> Any:
+        result = function(*arguments)
+        return tuple(1.013 * one for one in result) if isinstance(result, tuple) else 1.013 * result
+
+    return wrong
 
 
-def rejected() -> int:
-    """How many right versions do not pass."""
-    return sum(practice.judge(exercise, one).status != "pass" for exercise, versions in answers.RIGHT.items() for one in versions)
-
-
-def median_ms(exercise: str, function: object, times: int = 40) -> float:
+def median_ms(exercise: str, function: Callable[..., Any], times: int = 15) -> float:
     """The median of warm judgements, verdict in words included."""
     practice.judge(exercise, function)
     taken = []
@@ -76,17 +66,20 @@ def first_check_seconds(scale: str) -> float:
 
 
 def main() -> None:
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    misnamed = traps_table(seeds)
-    versions = sum(map(len, answers.WRONG.values())) + len(answers.PAIRS)
-    right = sum(map(len, answers.RIGHT.values()))
-    print(f"\nwrong versions: {versions}, misnamed in {seeds} draws each: {misnamed}")
-    print(f"right versions: {right}, not passed: {rejected()}")
-    print(f"judge on attention, warm, median: right {median_ms('attention', answers.attention_plain):.1f} ms (limit 60)")
-    print(f"                                  no scale (AT1) {median_ms('attention', answers.at1):.1f} ms")
-    print(f"                                  two at once {median_ms('attention', answers.no_scale_and_keys):.1f} ms")
-    print(f"first check of a fresh process: right {first_check_seconds('/ np.sqrt(queries.shape[-1])'):.2f} s (limit 1)")
-    print(f"                                no scale, named {first_check_seconds(''):.2f} s")
+    catalogue.main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    wrong, right = catalogue.versions()
+    rows = []
+    for exercise in practice.exercises():
+        times = [
+            median_ms(exercise, right[exercise][0]),
+            median_ms(exercise, wrong[exercise][0][1]),
+            median_ms(exercise, off_by_a_little(right[exercise][0])),
+        ]
+        rows.append([exercise, *(f"{one:.1f}" for one in times)])
+    header = ["exercise", "right", "a trap", "not recognised (all pairs tried)"]
+    print(Table(f"\njudge, warm, median in ms (bar {BAR}; attention {ATTENTION_BAR})", header, rows, row_headers=True))
+    seconds = first_check_seconds("/ np.sqrt(queries.shape[-1])"), first_check_seconds("")
+    print(f"\nfirst check of a fresh process (bar {FIRST_BAR} s): {seconds[0]:.2f} s right, {seconds[1]:.2f} s with a trap named")
 
 
 if __name__ == "__main__":
