@@ -82,8 +82,13 @@ def visibly_different(one: Any, other: Any) -> tuple[str, str]:
 
 
 def number(value: float | None) -> str:
-    """A number for a sentence: three figures, no more."""
-    return "-" if value is None else f"{value:.3g}"
+    """A number for a sentence: three figures, or as many as it takes not to look like a whole number that it is not (0.9996)."""
+    if value is None:
+        return "-"
+    text = f"{value:.3g}"
+    if abs(value) < 100 and float(text).is_integer() and abs(value - float(text)) > 1e-6:
+        return next(more for digits in range(4, 10) if float(more := f"{value:.{digits}g}") != float(text))
+    return text
 
 
 def as_mask(every: list[NDArray], array: NDArray) -> tuple[NDArray | None, str]:

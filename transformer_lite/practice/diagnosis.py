@@ -83,7 +83,7 @@ class _Search:
         found = [
             one
             for number, one in enumerate(self.family.singles)
-            if self.fits_all(one[1], ("single", number)) and self.is_mistake(one[1])
+            if self.fits_all(one[1], ("single", number)) and self.is_mistake(one[1]) and self.overflows(one[0])
         ]
         if not found and "AT13" in self.family.traps:
             found = self.own_constant(({},), ())
@@ -107,6 +107,13 @@ class _Search:
             if mistaken is None or not all(right(one, other) for one, other in zip(mistaken, seen.expected, strict=True)):
                 return True
         return False
+
+    def overflows(self, keys: tuple[str, ...]) -> bool:
+        """NaN from −∞ and from a maximum that was not subtracted look alike: the second one also overflows without a mask."""
+        extreme = [
+            seen for seen in self.judgement.seen if seen.fixture.phase == EXTREME and "masked" not in seen.fixture.name
+        ]
+        return "SM1" not in keys or not extreme or not all(seen.right for seen in extreme)
 
     def own_constant(self, scales: tuple[Setting, ...], keys: tuple[str, ...]) -> list[tuple[tuple[str, ...], Setting]]:
         """Hidden scores filled with, or lowered by, a constant not listed: read off the weights, then tried everywhere."""

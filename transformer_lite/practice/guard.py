@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import transformer_lite
-from transformer_lite.practice.running import Call, Outcome, import_early, run_calls
-from transformer_lite.practice.wire import read_frame, unpack, write_frame
+from transformer_lite.practice.running import Call, Outcome, OutOfTime, import_early, run_calls
+from transformer_lite.practice.wire import RESULT_ALLOWED, read_frame, unpack, write_frame
 
 TIME_LIMIT = 2.0  # seconds for all calls of one judgement together: the inputs are tiny, so slow is really slow
 LOAD_LIMIT = 30.0  # seconds for importing what the function needs (torch, on a slow disk)
@@ -131,7 +131,9 @@ def dumps(function: Callable[..., Any]) -> bytes:
         finally:
             if module is not None:
                 cloudpickle.unregister_pickle_by_value(module)
-    except Exception as error:  # pickling runs code of any object: whatever it raises means the same
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # pickling runs code of any object: whatever it raises means the same
         raise NotInWorker(f"{type(error).__name__}: {error}") from error
     return stream.getvalue()
 
@@ -191,9 +193,9 @@ class _Worker:
     def _read(self) -> None:
         assert self.process.stdout is not None
         try:
-            while (message := read_frame(self.process.stdout)) is not None:
+            while (message := read_frame(self.process.stdout, RESULT_ALLOWED)) is not None:
                 self.messages.put(message)
-        except (OSError, ValueError):
+        except (OSError, ValueError, MemoryError):
             pass
         self.messages.put(None)
 
@@ -241,6 +243,7 @@ class _Pool:
     def __init__(self) -> None:
         self.worker: _Worker | None = None
         self.lock = threading.RLock()
+        self.asked = 0
 
     def warm(self) -> None:
         with self.lock, contextlib.suppress(WorkerUnavailable):
@@ -258,7 +261,9 @@ class _Pool:
         return self.worker
 
     def run(self, function: bytes, calls: list[Call], forbidden: str | None, names: tuple[str, ...], limit: float) -> Run:
+        self.asked += 1
         request = {
+            "number": self.asked,
             "function": function,
             "calls": calls,
             "forbidden": forbidden,
@@ -270,9 +275,9 @@ class _Pool:
         }
         with self.lock:
             try:
-                result, loaded = self._listen(self._send(request), limit)
+                result, loaded = self._listen(self._send(request), self.asked, limit)
                 if result.ended == "died" and not loaded:  # it was ended from outside before the function arrived: once more
-                    result, loaded = self._listen(self._send(request), limit)
+                    result, loaded = self._listen(self._send(request), self.asked, limit)
                 return result
             except BaseException as error:  # an interrupt, too: the worker may be in the middle of anything
                 if not isinstance(error, _StillGood):
@@ -292,9 +297,9 @@ class _Pool:
                     raise WorkerUnavailable(str(error)) from error
         raise WorkerUnavailable("the worker did not start.")
 
-    def _listen(self, worker: _Worker, limit: float) -> tuple[Run, bool]:
-        """What the worker says until it is done, and whether the function was loaded."""
-        result, loaded = Run(), False
+    def _listen(self, worker: _Worker, number: int, limit: float) -> tuple[Run, bool]:
+        """What the worker says to request ``number`` until it is done, and whether the function was loaded."""
+        result, loaded, spent = Run(), False, False
         deadline = time.monotonic() + LOAD_LIMIT
         started = time.monotonic()
         while True:
@@ -308,6 +313,8 @@ class _Pool:
                     worker.process.wait(timeout=0.5)
                 result.ended, result.detail = "died", worker.process.returncode
                 break
+            if message[0].pop("number", number) != number:
+                continue  # an answer to an earlier request, from a process that the learner's code had forked
             match message[0]["event"]:
                 case "loaded":
                     loaded = True
@@ -318,9 +325,10 @@ class _Pool:
                 case "not loaded":
                     raise _StillGood(message[0]["error"])
                 case "done":
+                    spent = message[0]["busy"]
                     break
         result.seconds = time.monotonic() - started
-        if result.ended != "done":
+        if result.ended != "done" or spent:
             worker.kill()
             self.worker = None
             self.warm()
@@ -343,10 +351,6 @@ atexit.register(shutdown)
 
 
 # Without a worker -----------------------------------------------------------------------------------------------------
-
-
-class OutOfTime(BaseException):
-    """The time limit was reached. A BaseException, so that ``except Exception`` cannot hide it."""
 
 
 def _run_here(
@@ -381,6 +385,10 @@ def _run_with_alarm(
         return strike
 
     def finished(outcome: Outcome) -> None:
+        nonlocal fired
+        if not fired and time.monotonic() - started > limit:  # the learner's code has turned the alarm off
+            fired = 1
+            raise OutOfTime
         if not fired:
             result.outcomes.append(outcome)
 

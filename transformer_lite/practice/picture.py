@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,12 @@ LIMIT = 1.0  # seconds for finding out what moves what
 
 def picture(result: CheckResult, lang: str) -> Picture:
     """Draw the matrix that came back beside the right one, then the influence matrices (see `CheckResult.show`)."""
+    with warnings.catch_warnings():  # of numbers that are complex, or too large: that is not about the picture
+        warnings.simplefilter("ignore")
+        return _picture(result, lang)
+
+
+def _picture(result: CheckResult, lang: str) -> Picture:
     from transformer_lite.explore import figures
 
     asked = exercise(result.exercise)

@@ -33,6 +33,10 @@ class InputAsked(RuntimeError):
     """The learner's code called input(), which nobody can answer while it is judged."""
 
 
+class OutOfTime(BaseException):
+    """The time limit was reached. A BaseException, so that ``except Exception`` cannot hide it."""
+
+
 class ProcessExit(RuntimeError):
     """The learner's code asked the whole Python process to end."""
 
@@ -145,7 +149,9 @@ def _run(function: Callable[..., Any], given: Call, kept: Call, names: tuple[str
             _describe(returned, names, outcome)
         except ReferenceUsed:
             outcome.reference = True
-        except (Exception, SystemExit, GeneratorExit) as error:
+        except (KeyboardInterrupt, OutOfTime):
+            raise
+        except BaseException as error:
             outcome.seconds = time.perf_counter() - started
             outcome.error = _error(error, function)
     outcome.printed, outcome.printed_characters = printed.text(), printed.characters
@@ -201,7 +207,7 @@ def _value(part: Any) -> Value:
     if array.dtype == object:
         try:
             array = array.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return Value(container, tuple(array.shape), "object", problem="not numbers")
         container = "object"
     if array.dtype.kind not in "biufc":
@@ -221,7 +227,9 @@ def _error(error: BaseException, function: Callable[..., Any]) -> dict[str, Any]
     place = next((frame for frame in reversed(own) if frame[0] == home), own[-1] if own else None)
     try:
         text = str(error)
-    except Exception:
+    except (KeyboardInterrupt, OutOfTime):
+        raise
+    except BaseException:
         text = ""
     return {
         "type": type(error).__name__,
@@ -293,7 +301,14 @@ def _protected() -> Iterator[None]:
     torch_state = torch.get_rng_state() if torch is not None and hasattr(torch, "get_rng_state") else None
     options = np.get_printoptions()
     folder = _folder()
-    replaced = [(builtins, "input", _no_input), (os, "_exit", _no_exit), (os, "abort", _no_exit), (builtins, "exit", sys.exit)]
+    process, end = os.getpid(), os._exit
+
+    def no_exit(code: int = 1, *_: Any) -> None:
+        if os.getpid() != process:  # a process that the learner's code has forked may end as it likes
+            end(code)
+        raise ProcessExit("os._exit() or os.abort() was called.")
+
+    replaced = [(builtins, "input", _no_input), (os, "_exit", no_exit), (os, "abort", no_exit), (builtins, "exit", sys.exit)]
     before = [(module, name, getattr(module, name, None)) for module, name, _ in replaced]
     stdin, sys.stdin = sys.stdin, _NoInput()
     limit = sys.getrecursionlimit()
@@ -327,10 +342,6 @@ def _folder() -> str | None:
 
 def _no_input(prompt: object = "") -> str:
     raise InputAsked("input() has nobody to answer it while your function is judged.")
-
-
-def _no_exit(*_: Any) -> None:
-    raise ProcessExit("os._exit() or os.abort() was called.")
 
 
 class _NoInput(io.TextIOBase):

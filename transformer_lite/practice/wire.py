@@ -12,6 +12,7 @@ import numpy as np
 from transformer_lite.practice.running import Outcome
 
 _HEAD = struct.Struct("<QQ")
+RESULT_ALLOWED = 2**28  # bytes of one message from the worker: more than eight of the largest arrays that it keeps
 
 
 def write_frame(stream: BinaryIO, header: dict[str, Any], body: bytes = b"") -> None:
@@ -21,12 +22,18 @@ def write_frame(stream: BinaryIO, header: dict[str, Any], body: bytes = b"") -> 
     stream.flush()
 
 
-def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
-    """Read one message, or None at the end of the stream."""
+def read_frame(stream: BinaryIO, allowed: int | None = None) -> tuple[dict[str, Any], bytes] | None:
+    """Read one message, or None at the end of the stream.
+
+    Raises:
+        ValueError: this is no message (somebody else wrote into the stream), or it is longer than ``allowed``.
+    """
     lengths = _read(stream, _HEAD.size)
     if lengths is None:
         return None
     head_size, body_size = _HEAD.unpack(lengths)
+    if allowed is not None and head_size + body_size > allowed:
+        raise ValueError(f"a message of {head_size + body_size} bytes.")
     head, body = _read(stream, head_size), _read(stream, body_size)
     return None if head is None or body is None else (json.loads(head), body)
 

@@ -56,4 +56,5 @@ family = Family.of(
         "CR2": ({"rectangle": "all visible"},),
         "CR3": ({"rectangle": "only the new block"},),
     },
+    alone=({"sees": "everything"},),  # turned round, it would be zeros: nothing written yet rather than two mistakes
 )
