@@ -79,6 +79,6 @@ def glossary(chapter: str | None = None) -> tuple[Term, ...]:
 
 
 def _get(what: str, name: str, known: dict[str, T]) -> T:
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise Unknown(what, name, known)
     return known[name]

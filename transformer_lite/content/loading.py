@@ -110,24 +110,30 @@ def _read(folder: Path) -> list[dict[str, Any]]:
     if not paths:
         raise ContentError([f"{folder}:1: no YAML file found; the folder must hold traps.yaml and the chapters' questions"])
     for path in paths:
-        if path.stat().st_size > LARGEST_FILE:
-            problems.append(f"{path.name}:1: larger than {LARGEST_FILE:,} bytes")
-            continue
         try:
+            if path.stat().st_size > LARGEST_FILE:
+                problems.append(f"{path.name}:1: larger than {LARGEST_FILE:,} bytes")
+                continue
             text = path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             problems.append(f"{path.name}:1: not UTF-8 (byte {error.start})")
             continue
+        except OSError as error:
+            problems.append(f"{path.name}:1: cannot be read ({error.strerror})")
+            continue
         try:
-            aliases = _aliases(text, path.name)
-            if aliases:  # loading them could fill the memory
-                problems += aliases
+            refused = _refused(text, path.name)
+            if refused:  # loading them could fill the memory
+                problems += refused
                 continue
             tree = YAML(typ="rt").load(text)
         except YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             what = getattr(error, "problem", None) or str(error).splitlines()[0]
             problems.append(f"{path.name}:{mark.line + 1 if mark else 1}: {what}")
+            continue
+        except RecursionError:
+            problems.append(f"{path.name}:1: nested too deeply")
             continue
         if not isinstance(tree, dict):
             problems.append(f"{path.name}:1: must be a mapping that starts with `schema_version: 1`")
@@ -144,15 +150,19 @@ def _read(folder: Path) -> list[dict[str, Any]]:
     return result
 
 
-def _aliases(text: str, name: str) -> list[str]:
+def _refused(text: str, name: str) -> list[str]:
+    """What YAML can do and a bank must not: aliases and tags."""
     from ruamel.yaml import YAML
     from ruamel.yaml.events import AliasEvent
 
-    return [
-        f"{name}:{event.start_mark.line + 1}: anchors and aliases are not allowed; write the text out"
-        for event in YAML(typ="safe", pure=True).parse(text)
-        if isinstance(event, AliasEvent) or getattr(event, "anchor", None)
-    ]
+    problems = []
+    for event in YAML(typ="safe", pure=True).parse(text):
+        place = f"{name}:{event.start_mark.line + 1}"
+        if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
+            problems.append(f"{place}: anchors and aliases are not allowed; write the text out")
+        if getattr(event, "tag", None) is not None:
+            problems.append(f"{place}: tags (!...) are not allowed; put a text that starts with ! in quotes")
+    return problems
 
 
 def _plain(node: Any, path: str, lines: dict[str, int]) -> Any:
@@ -249,7 +259,12 @@ def _floats(node: Any, key: str = "") -> Any:
         return {name: _floats(value, name) for name, value in node.items()}
     if isinstance(node, list):
         return [_floats(value, key) for value in node]
-    return float(node) if key in _FLOAT_FIELDS and isinstance(node, int) and not isinstance(node, bool) else node
+    if key not in _FLOAT_FIELDS or not isinstance(node, int) or isinstance(node, bool):
+        return node
+    try:
+        return float(node)
+    except OverflowError:
+        return math.inf
 
 
 def _message(file: str, lines: dict[str, int], detail: Any) -> str:

@@ -115,6 +115,11 @@ class Near(Model):
     trap: TrapKey | None = None
     check: NonEmpty | None = None
 
+    @field_validator("value")
+    @classmethod
+    def _finite(cls, value: float) -> float:
+        return _finite(value)
+
 
 class Numeric(Common):
     """Type a number."""
@@ -129,9 +134,7 @@ class Numeric(Common):
     @field_validator("answer", "tolerance")
     @classmethod
     def _finite(cls, value: float) -> float:
-        if value != value or value in (float("inf"), float("-inf")):
-            raise ValueError("must be a finite number")
-        return value
+        return _finite(value)
 
     @model_validator(mode="after")
     def _near_is_wrong(self) -> Numeric:
@@ -278,6 +281,12 @@ class Glossary(Model):
 def normalised(text: str) -> str:
     """``text`` as it is compared: NFKC, lower case, single spaces."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("must be a finite number")
+    return value
 
 
 def _unique(values: list[str], what: str) -> None:

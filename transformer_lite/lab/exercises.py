@@ -123,6 +123,8 @@ def hint(which: Any = None, level: int | None = None) -> None:
     If the last check recognised a trap, the ladder starts with that trap's own hints.
     """
     exercise_id = _which(which)
+    if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
+        raise LabError(message("lab.hint_level", level=repr(level), exercise=exercise_id))
     ladder = _ladder(exercise_id)
     read = min(_hints_read.get(exercise_id, 0), len(ladder))
     if level is None and read == len(ladder):
@@ -153,7 +155,7 @@ def solution(which: Any = None, *, reveal: bool = False) -> None:
 def use(which: Any, whose: str) -> None:
     """Choose whose function the notebook calls: ``"mine"`` or ``"companion"``."""
     exercise_id = _which(which)
-    if whose not in ("mine", "companion"):
+    if not isinstance(whose, str) or whose not in ("mine", "companion"):
         raise LabError(message("lab.use_what", whose=repr(whose), exercise=exercise_id))
     if exercise_id not in _answers:
         raise LabError(message("lab.not_defined", exercise=exercise_id))

@@ -35,7 +35,10 @@ def table(
     Raises:
         LabError: the labels do not fit the matrix.
     """
-    numbers = np.atleast_2d(np.asarray(matrix))
+    try:
+        numbers = np.atleast_2d(np.asarray(matrix))
+    except ValueError:  # rows of different lengths
+        raise LabError(message("lab.table_ragged")) from None
     if numbers.ndim != 2:
         raise LabError(message("lab.table_shape", shape=numbers.shape))
     for labels, size, what in ((rows, numbers.shape[0], "rows"), (columns, numbers.shape[1], "columns")):
@@ -222,4 +225,7 @@ def _number(value: Any, decimals: int) -> str:
         return "1" if value else "0"
     if isinstance(value, int | np.integer):
         return str(value)
-    return f"{value:.{decimals}f}"
+    try:
+        return f"{value:.{decimals}f}"
+    except (TypeError, ValueError):  # a word, None
+        return str(value)

@@ -19,7 +19,7 @@ def explore(name: str) -> Any:
         LabError: there is no such explorer (the nearest names are given).
     """
     explorers = explore_room.explorers()
-    if name not in explorers:
+    if not isinstance(name, str) or name not in explorers:
         raise Unknown("explorer", name, explorers)
     if not static() and not in_notebook():
         say(message("lab.explorer_needs_notebook", name=name))
@@ -34,6 +34,6 @@ def experiment(name: str) -> Any:
         LabError: there is no such experiment (the nearest names are given).
     """
     experiments = experiments_room.experiments()
-    if name not in experiments:
+    if not isinstance(name, str) or name not in experiments:
         raise Unknown("experiment", name, experiments)
     return experiments[name](current())

@@ -52,7 +52,9 @@ def friendly(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def unknown(error: Any) -> str:
-    """The message for an unknown exercise, chapter, question or explorer, with the nearest names."""
+    """The message for an unknown exercise, chapter, question or explorer, with the nearest names (or all, where none is near)."""
+    if not error.nearest:
+        return str(error)
     return message("lab.unknown", name=getattr(error, "name", ""), nearest=", ".join(str(name) for name in error.nearest))
 
 

@@ -321,7 +321,9 @@ class _Judgement:
 
     def _wrong_shape(self, seen: Seen, name: str, value: Value, expected: NDArray) -> Problem:
         sizes, shape = seen.fixture.sizes, value.shape
-        if len(shape) >= 2 and shape == (*expected.shape[:-2], *expected.shape[:-3:-1]):
+        if not expected.ndim:
+            code = "one_number"
+        elif len(shape) >= 2 and shape == (*expected.shape[:-2], *expected.shape[:-3:-1]):
             code = "transposed"
         elif "batch" in sizes and (shape == expected.shape[1:] or (shape and sizes["batch"] not in shape)):
             code = "batch_lost"

@@ -172,11 +172,16 @@ def _describe(returned: Any, names: tuple[str, ...], outcome: Outcome) -> None:
     elif isinstance(returned, tuple) and (len(names) > 1 or not _numbers(returned)):
         # (A tuple of plain numbers where one thing is wanted is that thing, oddly packed.)
         parts, outcome.many = list(returned), True
-    elif isinstance(returned, list) and len(names) > 1 and len(returned) == len(names):
+    elif len(names) > 1 and _unpacks(returned, len(names)):
         parts, outcome.many = list(returned), True
     outcome.values = [_value(part) for part in parts[:8]]
     if outcome.many and len(parts) == len(names) == 1:  # return x, with a comma too many
         outcome.many, outcome.values[0].container = False, outcome.structure
+
+
+def _unpacks(returned: Any, count: int) -> bool:
+    """A list of so many things, or so many numbers in one array or tensor."""
+    return len(returned) == count if isinstance(returned, list) else getattr(returned, "shape", None) == (count,)
 
 
 def _numbers(nested: Any) -> bool:

@@ -124,7 +124,7 @@ def cross_core(
     """Cross-attention with the knobs of `_attend` and three of its own.
 
     Args:
-        wiring: "y asks memory" (right), "memory asks y", "memory alone", "y alone".
+        wiring: "y asks memory" (right), "memory asks y" (also with "mask turned", so that it fits), "memory alone", "y alone".
         states: of the encoder: "all", or only the "last" or the "mean"; "…, repeated" as often as there are states,
             "…, mask cut" to the one that is left; "last, by mask" instead of the mask given.
         future: "visible"; "hidden" by a causal mask from the top left, or "hidden, bottom right".
@@ -134,6 +134,9 @@ def cross_core(
     match wiring:
         case "memory asks y":
             y, memory = memory, y
+        case "memory asks y, mask turned":
+            y, memory = memory, y
+            mask = None if mask is None else mask.swapaxes(-1, -2)
         case "memory alone":
             y = memory
         case "y alone":
@@ -250,8 +253,14 @@ self_family = Family.of(
 cross_family = Family.of(
     cross_core,
     {
-        "CA1": ({"wiring": "memory asks y"}, {"wiring": "memory alone"}),
-        "CA2": ({"wiring": "y alone"},),
+        # The mask does not fit the wrong way round: turned or left out, it is part of the same mistake.
+        "CA1": (
+            {"wiring": "memory asks y"},
+            {"wiring": "memory asks y, mask turned"},
+            {"wiring": "memory asks y", "hide": "ignored"},
+            {"wiring": "memory alone"},
+        ),
+        "CA2": ({"wiring": "y alone"}, {"wiring": "y alone", "hide": "ignored"}),
         "CA3": (
             {"future": "hidden"},
             {"future": "hidden, bottom right"},
