@@ -332,3 +332,31 @@ def test_importing_content_loads_no_pydantic():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_file_that_cannot_be_read_is_named_with_all_else(folder, monkeypatch):
+    (folder / "02_folder.yaml").mkdir()
+    text = spoil(folder, "difficulty: 1", "difficulty: 9")
+    found = messages(folder)
+    assert any(message.startswith("02_folder.yaml:1: cannot be read") for message in found)
+    assert any(message.startswith(f"01_a.yaml:{line_of(text, 'difficulty: 9')}:") for message in found)
+    monkeypatch.setattr(loading, "quizzes_dir", lambda: folder)
+    with pytest.raises(content.ContentError):
+        loading.library.__wrapped__()
+
+
+@pytest.mark.parametrize("value", ['!!python/object/apply:os.system ["true"]', '!own "Which?"', "!!binary aGk="])
+def test_tags_are_refused_with_their_line(folder, value):
+    text = spoil(folder, 'en: "Which?"', f"en: {value}")
+    assert messages(folder)[0].startswith(f"01_a.yaml:{line_of(text, value)}: tags")
+
+
+def test_a_file_nested_too_deeply_is_named(folder):
+    (folder / "02_deep.yaml").write_text("a: " + "{a: " * 2000 + "1" + "}" * 2000, "utf-8")
+    assert messages(folder) == ["02_deep.yaml:1: nested too deeply"]
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, ".inf", ".nan"])
+def test_a_near_value_that_is_no_finite_number_is_named(folder, number):
+    text = spoil(folder, "value: 5", f"value: {number}")
+    assert messages(folder)[0].startswith(f"01_a.yaml:{line_of(text, 'value: ')}:")

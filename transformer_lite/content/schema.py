@@ -5,6 +5,7 @@ Strict: unknown keys, wrong types and one-sided texts are errors. The same model
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from typing import Annotated, Literal
 
