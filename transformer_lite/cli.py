@@ -199,6 +199,10 @@ def application() -> Any:
         no_run: Annotated[bool, option("--no-run", "no_run")] = False,
         as_json: Annotated[bool, option("--json", "json")] = False,
     ) -> int:
+        from transformer_lite import course
+
+        for name in chapters or ():
+            course.chapter(name)  # an unknown one is said before anything is done
         return _build_check(as_json) if check else _build(chapters or None, not no_run, as_json)
 
     @app.command(help=message("cli.help.test"), epilog=message("cli.help.lang"))

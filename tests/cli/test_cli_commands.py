@@ -319,3 +319,8 @@ def test_a_language_chosen_without_a_terminal_is_remembered(tmp_path):
     prepare("--lang", "en")
     prepare()
     assert [folder.name for folder in (tmp_path / "w").iterdir() if folder.is_dir()] == ["en"]
+
+
+def test_build_check_of_an_unknown_chapter_is_a_wrong_use(capsys):
+    assert cli.main(["build", "--check", "nope"]) == 2
+    assert "nope" in capsys.readouterr().err

@@ -174,3 +174,33 @@ def test_a_build_fails_on_a_failure_of_ours(monkeypatch):
     monkeypatch.setattr("transformer_lite.lab.exercises.record", lambda *_args, **_kwargs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lab.check()
+
+
+@pytest.mark.parametrize("verb", [lab.experiment, lab.explore, lab.predict, lab.check, lab.hint, lab.summary])
+@pytest.mark.parametrize("name", [["softmax"], {}, 3.5, np.zeros(3)], ids=["list", "mapping", "number", "array"])
+def test_what_is_no_name_is_unknown_and_not_our_fault(verb, name):
+    with pytest.raises(lab.LabError) as caught:
+        verb(name)
+    assert "Did you mean: ?" not in str(caught.value)
+
+
+@pytest.mark.parametrize("which", [["a"], {}])
+def test_an_answer_to_what_is_no_question_is_refused(which):
+    with pytest.raises(lab.LabError):
+        lab.answer(which, "a")
+
+
+@pytest.mark.parametrize("level", ["1", 2.5, [], True])
+def test_the_level_of_a_hint_is_a_whole_number(level):
+    with pytest.raises(lab.LabError, match="whole number"):
+        lab.hint("softmax", level=level)
+
+
+def test_whose_function_is_one_of_two_words():
+    with pytest.raises(lab.LabError, match="companion"):
+        lab.use("softmax", np.zeros(3))
+
+
+def test_an_unknown_exercise_without_a_near_name_lists_them_all():
+    with pytest.raises(lab.LabError, match="scaled_dot_product_attention"):
+        lab.check("zzzz")

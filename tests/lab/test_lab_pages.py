@@ -147,3 +147,9 @@ def test_one_exams_questions_can_be_asked_alone(capsys):
     assert first("matching").stem("en") in said and only_e.stem("en") not in said
     with pytest.raises(lab.LabError, match="e-shikaku"):
         lab.quiz(CHAPTER, exam="JLPT")
+
+
+def test_a_table_shows_words_as_they_are_and_refuses_ragged_rows():
+    assert lab.table([["a", None], ["b", 1.0]]).rows == [["a", "None"], ["b", "1.000"]]
+    with pytest.raises(lab.LabError, match="same number"):
+        lab.table([[1, 2], [3]])

@@ -212,3 +212,29 @@ def leaves_no_folder(x, axis=-1):
 
 def test_a_folder_that_is_gone_is_left():
     assert judge_twice(leaves_no_folder).status == "pass"
+
+
+def ends_the_notebook(x, axis=-1):
+    os.kill(os.getppid(), signal.SIGTERM)
+
+
+def ends_itself(x, axis=-1):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("function", [ends_the_notebook, ends_itself])
+def test_the_notebook_is_not_ended_by_a_signal(function):
+    result = judge_twice(function)
+    assert result.status == "error"
+    assert "ProcessExit" in result.text("en")
+
+
+def displays(x, axis=-1):
+    display(x)  # noqa: F821  every notebook has it
+    return answers.soft(x, axis)
+
+
+def test_display_is_there_as_in_a_notebook():
+    result = practice.judge("softmax", displays)
+    assert result.status == "pass"
+    assert "printed" in {note.code for note in result.notes}

@@ -425,7 +425,7 @@ def _run_in_thread(
             run_calls(function, calls, forbidden, names, finished)
 
     thread = threading.Thread(target=work, daemon=True)
-    places = [(sys, "stdout"), (sys, "stderr"), (sys, "stdin"), (os, "_exit"), (os, "abort"), (builtins, "input")]
+    places = [(sys, "stdout"), (sys, "stderr"), (sys, "stdin"), (os, "_exit"), (os, "abort"), (os, "kill"), (builtins, "input")]
     places += [(builtins, "exit"), (warnings, "showwarning"), (warnings, "filters")]
     before = [(module, name, getattr(module, name)) for module, name in places if hasattr(module, name)]
     started = time.monotonic()

@@ -306,14 +306,20 @@ def _protected() -> Iterator[None]:
     torch_state = torch.get_rng_state() if torch is not None and hasattr(torch, "get_rng_state") else None
     options = np.get_printoptions()
     folder = _folder()
-    process, end = os.getpid(), os._exit
+    process, end, kill = os.getpid(), os._exit, os.kill
 
     def no_exit(code: int = 1, *_: Any) -> None:
         if os.getpid() != process:  # a process that the learner's code has forked may end as it likes
             end(code)
         raise ProcessExit("os._exit() or os.abort() was called.")
 
+    def no_kill(pid: int, number: int) -> None:
+        if pid in (process, os.getppid(), 0, -1):  # this process, or the notebook's
+            raise ProcessExit("os.kill() was called on the process itself or its parent.")
+        kill(pid, number)
+
     replaced = [(builtins, "input", _no_input), (os, "_exit", no_exit), (os, "abort", no_exit), (builtins, "exit", sys.exit)]
+    replaced.append((os, "kill", no_kill))
     before = [(module, name, getattr(module, name, None)) for module, name, _ in replaced]
     stdin, sys.stdin = sys.stdin, _NoInput()
     limit = sys.getrecursionlimit()
