@@ -90,7 +90,7 @@ def explorer(name: str) -> Callable[..., Any]:
     """The explorer called ``name``; `UnknownExplorer` with the nearest names if there is none."""
     try:
         return explorers()[name]
-    except KeyError:
+    except (KeyError, TypeError):  # a name that is no text at all is unknown, too
         raise UnknownExplorer(name) from None
 
 

@@ -18,12 +18,10 @@ def explore(name: str) -> Any:
     Raises:
         LabError: there is no such explorer (the nearest names are given).
     """
-    explorers = explore_room.explorers()
-    if not isinstance(name, str) or name not in explorers:
-        raise Unknown("explorer", name, explorers)
+    show = explore_room.explorer(name)
     if not static() and not in_notebook():
         say(message("lab.explorer_needs_notebook", name=name))
-    return explorers[name](current())
+    return show(current())
 
 
 @friendly

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from transformer_lite import __version__, course, journal, language, practice
+from transformer_lite.explore import static
 from transformer_lite.language import message
 
 P = ParamSpec("P")
@@ -70,11 +71,6 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return shell is not None and getattr(shell, "kernel", None) is not None
-
-
-def static() -> bool:
-    """Whether outputs are made to be stored: pictures, tables and text, no widgets."""
-    return os.environ.get("TRANSFORMER_LITE_STATIC") == "1"
 
 
 def record(kind: str, subject: str, **parameters: object) -> bool:
