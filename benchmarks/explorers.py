@@ -32,9 +32,9 @@ SAMPLES, WARM_UP = 40, 5
 
 CELLS = [
     "from transformer_lite import explore",
-    "explore.qkv_bench('{lang}')",
-    "explore.qkv_bench('{lang}', tokens=['the', 'small', 'dog', 'chased', 'a', 'very', 'big', 'cat', 'up', 'it'])",
-    "explore.scaling_bench('{lang}')",
+    "explore.explorer('qkv-bench')('{lang}')",
+    "explore.explorer('qkv-bench')('{lang}', tokens=['the', 'small', 'dog', 'chased', 'a', 'very', 'big', 'cat', 'up', 'it'])",
+    "explore.explorer('scaling')('{lang}')",
     "print('all', 'shown')",
 ]
 IDLE = "() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from transformer_lite.experiments import experiments, scaling
+from transformer_lite.experiments import experiments
+from transformer_lite.experiments.saturation import scaling
 
 
 @pytest.fixture(scope="module")

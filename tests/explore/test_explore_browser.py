@@ -1,34 +1,17 @@
 """The bench's JavaScript: its maths under node, and its page in Chromium with a model of ten lines."""
 
-import base64
 import json
-import os
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
+import explore_support as support
 import numpy as np
 import pytest
 
-from transformer_lite.explore import maths, qkv
-
-JS = Path(qkv.__file__).parent / "js"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
-
-
-def module_url(name):
-    return "data:text/javascript;base64," + base64.b64encode((JS / name).read_bytes()).decode()
+from transformer_lite.explore import controls, maths, qkv
 
 
 def in_node(expression):
-    if not shutil.which("node"):  # in CI a missing node must not let the comparison vanish unnoticed
-        (pytest.fail if os.environ.get("CI", "").lower() == "true" else pytest.skip)("node is not installed")
-    code = f"import * as bench from {json.dumps(module_url('qkv_bench.js'))}; console.log(JSON.stringify({expression}));"
-    done = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return support.in_node("qkv_bench", expression)
 
 
 def test_the_browsers_attention_is_numpys():
@@ -59,69 +42,24 @@ def test_numbers_and_limits_in_the_browser():
 
 
 def test_the_modules_fetch_nothing():
-    for path in JS.glob("*.js"):
+    for path in controls.JS.glob("*.js"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"^\s*import\b|import\(|fetch\(|innerHTML|https?://(?!www\.w3\.org)", text, re.MULTILINE), path.name
-    assert "url(" not in (JS / "explorers.css").read_text(encoding="utf-8")
+    assert "url(" not in controls.style_sheet()
 
 
 # --- The page ---
 
-PAGE = """<!doctype html><meta charset="utf-8"><style>{css}
-body {{ background: #fff; color: #000; }}</style>
-<div id="place"></div>
-<script type="module">
-const handlers = {{}};
-const state = {state};
-window.model = {{
-  get: (name) => state[name],
-  set: (name, value) => {{
-    state[name] = value;
-    (handlers["change:" + name] || []).slice().forEach((handler) => handler());
-  }},
-  on: (name, handler) => (handlers[name] ||= []).push(handler),
-  off: (name, handler) => (handlers[name] = (handlers[name] || []).filter((one) => one !== handler)),
-  save_changes: () => (window.saved = (window.saved || 0) + 1),
-}};
-window.leaked = 0;
-document.addEventListener("keydown", () => window.leaked++);
-const module = await import("{module}");
-window.clean = module.default.render({{ model, el: document.getElementById("place") }});
-window.ready = true;
-</script>"""
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
-        yield launched
-        launched.close()
-
 
 @pytest.fixture
-def show(browser):
-    pages = []
-
+def show(show_module):
     def open_bench(lang="ja", tokens=None, **options):
-        page = browser.new_page(viewport={"width": 900, "height": 800}, **options)
-        pages.append(page)
-        page.errors = []
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
         first = qkv.start(lang, tokens)
         initial = {"query": first.query.tolist(), "scaled": True}
         state = {**qkv._texts(first), **initial, "preset": -1, "initial": initial}
-        css = (JS / "explorers.css").read_text(encoding="utf-8")
-        page.set_content(PAGE.format(css=css, state=json.dumps(state).replace("</", "<\\/"), module=module_url("qkv_bench.js")))
-        page.wait_for_function("() => window.ready")
-        return page
+        return show_module("qkv_bench", state, **options)
 
-    yield open_bench
-    for page in pages:
-        assert page.errors == []
-        page.close()
+    return open_bench
 
 
 def plane(page):

@@ -79,7 +79,7 @@ def test_the_presets_do_what_their_notes_say():
 
 
 def test_what_the_browser_sends_arrives():
-    bench = explore.qkv_bench("ja")
+    bench = explore.explorer("qkv-bench")("ja")
     seen = []
     bench.observe(lambda change: seen.append(change["new"]), names="query")
     bench.set_state({"query": [1.0, -2.5], "scaled": False})
@@ -89,14 +89,14 @@ def test_what_the_browser_sends_arrives():
 
 @pytest.mark.parametrize("query", [[5.0, 0.0], [float("nan"), 0.0], [1.0]])
 def test_a_query_off_the_plane_is_refused(query):
-    bench = explore.qkv_bench("ja")
+    bench = explore.explorer("qkv-bench")("ja")
     with pytest.raises(Exception, match=r"query|length|minlen"):
         bench.query = query
     assert bench.query == list(qkv.QUERY)
 
 
 def test_the_bench_changes_its_language_while_it_is_shown():
-    bench = explore.qkv_bench("ja")
+    bench = explore.explorer("qkv-bench")("ja")
     assert bench.tokens == ["犬", "猫", "追いかけた"] and bench.glosses == ["dog", "cat", "chased"]
     bench.lang = "en"
     assert bench.tokens == ["dog", "cat", "chased"] and bench.glosses == ["犬", "猫", "追いかけた"]
@@ -104,18 +104,18 @@ def test_the_bench_changes_its_language_while_it_is_shown():
 
 
 def test_tokens_of_ones_own():
-    bench = explore.qkv_bench("en", tokens=[str(i) for i in range(10)])
+    bench = explore.explorer("qkv-bench")("en", tokens=[str(i) for i in range(10)])
     assert len(bench.key_vectors) == len(bench.value_vectors) == 10
     assert len({tuple(key) for key in bench.key_vectors}) == 10
     assert "dog" not in bench.strings["question"]
     with pytest.raises(ValueError, match="1 to 10 names; got 11"):
-        explore.qkv_bench(tokens="a" * 11)
+        explore.explorer("qkv-bench")(tokens="a" * 11)
     with pytest.raises(ValueError, match=r"keys must have shape \(n, 2\) with n = 2"):
-        explore.qkv_bench(tokens=["a", "b"], keys=[[1.0, 2.0]])
+        explore.explorer("qkv-bench")(tokens=["a", "b"], keys=[[1.0, 2.0]])
     with pytest.raises(ValueError, match="must lie between"):
-        explore.qkv_bench(tokens=["a"], keys=[[9.0, 2.0]])
+        explore.explorer("qkv-bench")(tokens=["a"], keys=[[9.0, 2.0]])
     with pytest.raises(ValueError, match="language"):
-        explore.qkv_bench("fr")
+        explore.explorer("qkv-bench")("fr")
 
 
 # --- The d_k slider ---
@@ -130,12 +130,12 @@ def pixels(png):
 def test_the_slider_starts_where_one_weight_is_nearly_one():
     d_k, scaled = scaling.START
     assert maths.softmax(maths.score_world().scores(d_k, scaled)[scaling.EXAMPLE]).max() > 0.99
-    bench = explore.scaling_bench("ja")
+    bench = explore.explorer("scaling")("ja")
     assert (bench.d_k.value, bench.scaled.value) == (d_k, scaled)
 
 
 def test_moving_the_controls_moves_the_picture_and_the_table():
-    bench = explore.scaling_bench("en")
+    bench = explore.explorer("scaling")("en")
     picture, table = bench.image.value, bench.table.value
     bench.d_k.value = 64
     assert (pixels(bench.image.value) != pixels(picture)).any() and bench.table.value != table
@@ -153,7 +153,7 @@ def test_drawing_only_what_moves_gives_the_picture_of_drawing_everything():
 
 
 def test_presets_set_both_controls_and_say_what_to_see():
-    bench = explore.scaling_bench("en")
+    bench = explore.explorer("scaling")("en")
     bench.presets["head"].click()
     assert (bench.d_k.value, bench.scaled.value) == (64, True) and "neither d_k" in bench.note.value
     assert "d_k = 64" in bench.table.value
@@ -164,7 +164,7 @@ def test_presets_set_both_controls_and_say_what_to_see():
 def test_two_hundred_moves_leave_no_figure_behind():
     import matplotlib.pyplot as plt
 
-    bench = explore.scaling_bench("en")
+    bench = explore.explorer("scaling")("en")
     for d_k in range(1, 41):
         bench.d_k.value = d_k
     assert plt.get_fignums() == []

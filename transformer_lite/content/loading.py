@@ -34,19 +34,21 @@ class ContentError(ValueError):
 
 
 class Library:
-    """All questions, predictions, traps and terms, checked."""
+    """All questions, predictions, traps and terms, checked, and the inventory of what is taught where."""
 
     def __init__(
         self,
         banks: list[schema.Bank],
         traps: list[schema.Trap],
         terms: list[schema.Term],
+        rows: list[schema.InventoryRow],
     ):
         self.banks = {bank.chapter: bank for bank in banks}
         self.questions = {question.id: question for bank in banks for question in bank.questions}
         self.predictions = {prediction.id: prediction for bank in banks for prediction in bank.predictions}
         self.traps = {trap.key: trap for trap in traps}
         self.terms = {term.id: term for term in terms}
+        self.inventory = {row.row: row for row in rows}
 
 
 def load(folder: Path) -> Library:
@@ -188,7 +190,9 @@ def _plain(node: Any, path: str, lines: dict[str, int]) -> Any:
     return node
 
 
-def _validated(raw: list[dict[str, Any]]) -> tuple[list[schema.Bank], list[schema.Trap], list[schema.Term]]:
+def _validated(
+    raw: list[dict[str, Any]],
+) -> tuple[list[schema.Bank], list[schema.Trap], list[schema.Term], list[schema.InventoryRow]]:
     from pydantic import ValidationError
 
     from transformer_lite.content import schema
@@ -196,19 +200,20 @@ def _validated(raw: list[dict[str, Any]]) -> tuple[list[schema.Bank], list[schem
     banks: list[schema.Bank] = []
     traps: list[schema.Trap] = []
     terms: list[schema.Term] = []
+    rows: list[schema.InventoryRow] = []
     problems: list[str] = []
     places: dict[str, str] = {}
 
     for item in raw:
         file, data, lines = item["file"], dict(item["data"]), item["lines"]
-        model = {"traps.yaml": schema.TrapFile, "glossary.yaml": schema.Glossary}.get(file, schema.Bank)
+        model = _MODELS.get(file, "Bank")
         for group in ("questions", "predictions", "traps"):
             if isinstance(data.get(group), list):
                 data[group] = [
                     _placed(entry, group, index, file, lines, data.get("chapter")) for index, entry in enumerate(data[group])
                 ]
         try:
-            checked = model.model_validate(_floats(data))
+            checked = getattr(schema, model).model_validate(_floats(data))
         except ValidationError as error:
             problems += [_message(file, lines, detail) for detail in error.errors()]
             continue
@@ -218,9 +223,12 @@ def _validated(raw: list[dict[str, Any]]) -> tuple[list[schema.Bank], list[schem
         elif isinstance(checked, schema.TrapFile):
             traps += checked.traps
             entries = [(entry.key, entry.line_number) for entry in checked.traps]
-        else:
+        elif isinstance(checked, schema.Glossary):
             terms += checked.terms
             entries = [(f"term {term.id}", lines.get(f".terms.{i}", 1)) for i, term in enumerate(checked.terms)]
+        else:
+            rows += checked.rows
+            entries = [(f"row {row.row}", lines.get(f".rows.{i}", 1)) for i, row in enumerate(checked.rows)]
         for name, line in entries:
             if name in places:
                 problems.append(f"{file}:{line}: {name} is already used at {places[name]}")
@@ -233,7 +241,7 @@ def _validated(raw: list[dict[str, Any]]) -> tuple[list[schema.Bank], list[schem
                 problems.append(f"{question.file}:{question.line}: {question.id}: there is no trap {key} in traps.yaml")
     if problems:
         raise ContentError(problems)
-    return banks, traps, terms
+    return banks, traps, terms, rows
 
 
 def traps_of(question: schema.Question) -> set[str]:
@@ -254,6 +262,7 @@ def _placed(entry: Any, group: str, index: int, file: str, lines: dict[str, int]
     return {**entry, "file": file, "line": line, "chapter": chapter if isinstance(chapter, str) else ""}
 
 
+_MODELS = {"traps.yaml": "TrapFile", "glossary.yaml": "Glossary", "inventory.yaml": "Inventory"}  # any other file is a bank
 _FLOAT_FIELDS = {"answer", "tolerance", "value"}
 
 

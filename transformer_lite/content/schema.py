@@ -279,6 +279,26 @@ class Glossary(Model):
     terms: list[Term] = Field(min_length=1)
 
 
+class Place(Model):
+    """A section of a chapter."""
+
+    chapter: QuestionId
+    anchor: NonEmpty
+
+
+class InventoryRow(Model):
+    """One statement that the course must teach, and where it does."""
+
+    row: Annotated[str, StringConstraints(pattern=r"^S[02]-[0-9]{2,3}$")]
+    what: Both
+    taught: list[Place] = Field(min_length=1)
+
+
+class Inventory(Model):
+    schema_version: Literal[1]
+    rows: list[InventoryRow] = Field(min_length=1)
+
+
 def normalised(text: str) -> str:
     """``text`` as it is compared: NFKC, lower case, single spaces."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

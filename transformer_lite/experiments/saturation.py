@@ -75,7 +75,7 @@ def scaling(seeds: Sequence[int] = (0, 1, 2)) -> Scaling:
     return Scaling(np.array(SIZES), seeds, N_KEYS, *ways)
 
 
-def scaling_picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2)) -> Picture:
+def picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2)) -> Picture:
     """Run ``scaling`` and draw it: one panel for each of the four measurements, against d_k.
 
     A line is the mean over the seeds, the band around it reaches from the smallest to the largest; the table holds the means.

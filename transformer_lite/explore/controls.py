@@ -1,13 +1,73 @@
-"""Stock ipywidgets made safe for the keyboard and named for screen readers."""
+"""What the controls share: scripts for the browser, the base of the explorers that draw there, and stock ipywidgets made safe."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from transformer_lite.explore.tables import html_table, plain_table
+
+if TYPE_CHECKING:
+    from transformer_lite.explore.figures import Picture
 
 JS = Path(__file__).parent / "js"
+
+
+def static() -> bool:
+    """Whether explorers must show pictures only (``TRANSFORMER_LITE_STATIC=1``), as when notebooks are built."""
+    return os.environ.get("TRANSFORMER_LITE_STATIC") == "1"
+
+
+def script(name: str) -> str:
+    """The ES module of an explorer: ``js/common.js`` followed by ``js/{name}.js``, in one text that imports nothing."""
+    return "\n".join((JS / f"{part}.js").read_text(encoding="utf-8") for part in ("common", name))
+
+
+def style_sheet() -> str:
+    """The explorers' CSS: what all share, then what each file ``js/*.css`` adds."""
+    files = sorted(JS.glob("*.css"), key=lambda path: (path.stem != "explorers", path.name))
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
+@cache
+def bench_class() -> type:
+    """The base of the explorers that draw in the browser, made on first use: importing it loads no widget library."""
+    import anywidget
+    import traitlets as t
+
+    class Bench(anywidget.AnyWidget):
+        """A subclass sets ``_esm = script("its_file")`` and says by `twin` and `picture` what it shows now.
+
+        ``strings`` holds every text in the learner's language, ``initial`` the first state, to which "reset" returns.
+        """
+
+        _esm = "export default { render() {} };"
+        _css = style_sheet()
+        lang = t.Enum(("ja", "en"), "ja").tag(sync=True)
+        strings = t.Dict().tag(sync=True)
+        initial = t.Dict().tag(sync=True)
+
+        def twin(self) -> tuple[str, list[list[str]], str]:
+            """Title, table (header first) and one sentence: the state as it stands, without a picture."""
+            raise NotImplementedError
+
+        def picture(self) -> Picture:
+            """The state as it stands, as a drawing with its table."""
+            raise NotImplementedError
+
+        def _repr_mimebundle_(self, **options: Any) -> Any:
+            shown = super()._repr_mimebundle_(**options)
+            data, metadata = shown if isinstance(shown, tuple) else (shown, {})
+            title, table, text = self.twin()
+            data = dict(data or {})  # where no widget can be shown, the table is
+            data["text/html"] = html_table(table, title, self.lang, folded=False)
+            data["text/plain"] = "\n".join([title, text, plain_table(table)])
+            return data, metadata
+
+    return Bench
 
 
 @cache
@@ -19,7 +79,7 @@ def guard_class() -> type:
         """Invisible; watches over the box with the class ``tl-guarded`` that it stands in (see js/guard.js)."""
 
         _esm = (JS / "guard.js").read_text(encoding="utf-8")
-        _css = (JS / "explorers.css").read_text(encoding="utf-8")
+        _css = style_sheet()
         names = t.List(t.Unicode()).tag(sync=True)
         alternative = t.Unicode().tag(sync=True)
         lang = t.Unicode("ja").tag(sync=True)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transformer_lite.explore import figures
+from transformer_lite.explore.controls import bench_class, script, static
 from transformer_lite.explore.figures import Picture, number
 from transformer_lite.explore.maths import plane_attention
 from transformer_lite.language import Text, check_language, message
 
 MOST_TOKENS = 10
 LIMIT = 4.0  # the planes reach from -4 to 4; the browser's bench keeps the query within this length
-JS = Path(__file__).parent / "js"
 
 TOKENS = (Text("犬", "dog"), Text("猫", "cat"), Text("追いかけた", "chased"))
 # The query points almost along the key of the dog, but the cat's longer key wins: a dot product is not an angle.
@@ -32,6 +31,33 @@ _WORDS = (
     "weight", "value", "total", "output", "direction", "length", "scale", "presets", "reset", "hint", "state", "state_weight",
     "state_comma",
 )  # fmt: skip
+
+
+def explorer(
+    lang: str,
+    tokens: Sequence[str] | None = None,
+    *,
+    keys: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+) -> Any:
+    """The Q·K·V bench: turn and stretch one query in the plane, and see scores, weights and output follow.
+
+    Args:
+        lang: ``"ja"`` or ``"en"``.
+        tokens: 1 to 10 names; 犬, 猫, 追いかけた (dog, cat, chased) if None.
+        keys: (n, 2) between −4 and 4; made for the tokens if None.
+        values: (n, 2) between −4 and 4; made for the tokens if None.
+        query: (2,), no longer than 4; where the bench starts.
+
+    Returns:
+        A widget; a `figures.Picture` of its first state when ``TRANSFORMER_LITE_STATIC=1``.
+
+    Raises:
+        ValueError: too many tokens, or arrays that do not fit them.
+    """
+    first = start(lang, tokens, keys, values, query)
+    return picture(first) if static() else bench(first)
 
 
 @dataclass(frozen=True)
@@ -153,15 +179,12 @@ def _all_negative(keys: NDArray[np.float64]) -> NDArray[np.float64] | None:
 @cache
 def widget_class() -> type:
     """The widget's class, made on first use so that importing this module loads neither anywidget nor ipywidgets."""
-    import anywidget
     import traitlets as t
 
-    class QkvBench(anywidget.AnyWidget):
+    class QkvBench(bench_class()):
         """Lives in the browser; ``query``, ``scaled`` and ``preset`` come back as the learner moves it."""
 
-        _esm = (JS / "qkv_bench.js").read_text(encoding="utf-8")
-        _css = (JS / "explorers.css").read_text(encoding="utf-8")
-        lang = t.Enum(("ja", "en"), "ja").tag(sync=True)
+        _esm = script("qkv_bench")
         tokens = t.List(t.Unicode()).tag(sync=True)
         glosses = t.List(t.Unicode()).tag(sync=True)
         key_vectors = t.List(t.List(t.Float())).tag(sync=True)  # "keys" is ipywidgets' own
@@ -169,9 +192,7 @@ def widget_class() -> type:
         query = t.List(t.Float(), minlen=2, maxlen=2).tag(sync=True)
         scaled = t.Bool(True).tag(sync=True)
         preset = t.Int(-1).tag(sync=True)
-        strings = t.Dict().tag(sync=True)
         presets = t.List(t.Dict()).tag(sync=True)
-        initial = t.Dict().tag(sync=True)
 
         def __init__(self, first: Start) -> None:
             self._first = first
@@ -200,18 +221,11 @@ def widget_class() -> type:
                     for name, value in texts.items():
                         setattr(self, name, value)
 
-        def picture(self) -> Picture:
-            """The bench as it stands now, as a drawing with its table."""
-            return picture(self._first, np.asarray(self.query), self.scaled)
+        def twin(self) -> tuple[str, list[list[str]], str]:
+            return twin(self._first, np.asarray(self.query), self.scaled)
 
-        def _repr_mimebundle_(self, **options: Any) -> Any:
-            shown = super()._repr_mimebundle_(**options)
-            data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-            title, table, text = twin(self._first, np.asarray(self.query), self.scaled)
-            data = dict(data or {})  # where no widget can be shown, the table is
-            data["text/html"] = figures.html_table(table, title, self.lang, folded=False)
-            data["text/plain"] = "\n".join([title, text, figures.plain_table(table)])
-            return data, metadata
+        def picture(self) -> Picture:
+            return picture(self._first, np.asarray(self.query), self.scaled)
 
     return QkvBench
 

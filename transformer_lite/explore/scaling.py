@@ -12,6 +12,7 @@ import numpy as np
 
 from transformer_lite.equations import softmax
 from transformer_lite.explore import figures
+from transformer_lite.explore.controls import static
 from transformer_lite.explore.figures import Picture, number
 from transformer_lite.explore.maths import LARGEST_D_K, N_DRAWS, N_KEYS, score_world
 from transformer_lite.language import check_language, message
@@ -26,6 +27,15 @@ CURVE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 PRESETS = {"one": (1, False), "head": (64, True), "forgotten": (64, False)}
 _SCORE_EDGES = np.arange(-71.0, 72.0, 2.0)
 _SHADES = {True: figures.COLOURS[0], False: figures.COLOURS[1]}
+
+
+def explorer(lang: str) -> Any:
+    """The d_k slider: how scores, weights, entropy and gradient change with d_k, with and without the division by √d_k.
+
+    Returns:
+        A widget; a `figures.Picture` of its first state when ``TRANSFORMER_LITE_STATIC=1``.
+    """
+    return picture(lang) if static() else bench(lang)
 
 
 class Stage:

@@ -1,9 +1,8 @@
 // The Q·K·V bench: turn and stretch one query in the plane, and see dot products, scores, weights and output follow.
-// The functions at the top are pure and are compared with transformer_lite/explore/maths.py in the tests.
+// common.js stands before it. The functions at the top are pure and are compared with transformer_lite/explore/maths.py in the tests.
 
 const LIMIT = 4; // the query's greatest length, and the planes' range
 const STEP = 0.1;
-const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 
 /** One query (d) against keys (n, d) and values (n, d_v): {products, scores, weights, output}. */
 export function attention(query, keys, values, scaled) {
@@ -41,43 +40,12 @@ export function clampQuery(x, y) {
   return [tidy(x), tidy(y)];
 }
 
-/** A number as a learner reads it: two decimals, a true minus sign, never −0.00. */
-export function number(value, digits = 2) {
-  const text = value.toFixed(digits);
-  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
-}
-
-/** Fill {names} in a text from the message catalogue. */
-export function fill(template, parameters) {
-  return template.replace(/\{(\w+)\}/g, (whole, name) => (name in parameters ? String(parameters[name]) : whole));
-}
-
 // --- drawing ------------------------------------------------------------------------------------------------------------------
 
 const SIZE = 300;
 const UNIT = 32;
 const px = (x) => SIZE / 2 + x * UNIT;
 const py = (y) => SIZE / 2 - y * UNIT;
-
-function html(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children); // strings become text, never markup
-  return element;
-}
-
-function svg(tag, attributes = {}, text = "") {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.textContent = text;
-  return element;
-}
-
-function focusable(element) {
-  // JupyterLab takes arrow keys and letters from any focused element that does not say this itself.
-  element.dataset.lmSuppressShortcuts = "true";
-  return element;
-}
 
 function plane(label) {
   const root = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "tl-plane", "aria-label": label });

@@ -1,0 +1,34 @@
+"""A browser for the explorers' pages."""
+
+import pytest
+from explore_support import FLAGS, page_of
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def show_module(browser):
+    """``show_module(name, state)`` opens the explorer's module in a page; scripts that fail there fail the test."""
+    pages = []
+
+    def open_module(name, state, **options):
+        page = browser.new_page(viewport={"width": 900, "height": 800}, **options)
+        pages.append(page)
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.set_content(page_of(name, state))
+        page.wait_for_function("() => window.ready")
+        return page
+
+    yield open_module
+    for page in pages:
+        assert page.errors == []
+        page.close()
