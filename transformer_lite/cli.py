@@ -201,8 +201,8 @@ def application() -> Any:
     ) -> int:
         from transformer_lite import course
 
-        for name in chapters or ():
-            course.chapter(name)  # an unknown one is said before anything is done
+        for name in (chapters or ()) if check else ():  # `course.build` knows the sources, so also a chapter never built before
+            course.chapter(name)
         return _build_check(as_json) if check else _build(chapters or None, not no_run, as_json)
 
     @app.command(help=message("cli.help.test"), epilog=message("cli.help.lang"))

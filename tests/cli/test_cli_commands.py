@@ -28,7 +28,7 @@ def small_course(tmp_path, monkeypatch):
     for lang in ("ja", "en"):
         (tmp_path / "notebooks" / lang).mkdir(parents=True)
         for number, name in ((0, "first-steps"), (2, "attention")):
-            about = {"chapter": name, "number": number, "minutes": 5, "lang": lang, "title": {"ja": "題", "en": "Title"}}
+            about = {"chapter": name, "number": number, "sections": [], "lang": lang, "title": {"ja": "題", "en": "Title"}}
             cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": f"# {name} {lang}"}]
             path = tmp_path / "notebooks" / lang / f"{number:02d}_{name.replace('-', '_')}.ipynb"
             path.write_text(

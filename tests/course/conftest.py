@@ -14,7 +14,9 @@ HEADER = textwrap.dedent("""\
       id: small-chapter
       number: 3
       title: {ja: "小さな章", en: "A small chapter"}
-      minutes: 5
+      sections:
+        - {id: addition, g: 2, e: 3}
+        - {id: practice, e: 4}
     ---
 
     """)
@@ -22,11 +24,11 @@ HEADER = textwrap.dedent("""\
 BODY = textwrap.dedent("""\
     +++ {"lang": "ja"}
 
-    # 小さな章
+    **目標**
 
     +++ {"lang": "en"}
 
-    # A small chapter
+    **Goals**
 
     ```{code-cell} ipython3
     :jupyter: {source_hidden: true}
@@ -37,11 +39,15 @@ BODY = textwrap.dedent("""\
 
     +++ {"lang": "ja"}
 
-    足し算です。
+    ## 足し算 {#addition}
+
+    足し算です。E資格向けの {sec:practice}で使います。
 
     +++ {"lang": "en"}
 
-    An addition.
+    ## An addition {#addition}
+
+    An addition. {sec:practice}, for the E資格, uses it.
 
     ```{code-cell} ipython3
     :tags: [nbval-check-output]
@@ -53,11 +59,19 @@ BODY = textwrap.dedent("""\
 
     +++ {"lang": "ja"}
 
+    ## 練習 {#practice}
+
     練習です。
+
+    ### 演習 1　softmax {#practice-softmax}
 
     +++ {"lang": "en"}
 
+    ## Practice {#practice}
+
     An exercise.
+
+    ### Exercise 1  softmax {#practice-softmax}
 
     ```{code-cell} ipython3
     @lab.exercise("softmax")

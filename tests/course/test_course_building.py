@@ -6,6 +6,7 @@ import pytest
 
 from transformer_lite import course
 from transformer_lite.course import building
+from transformer_lite.language import LANGUAGES, Text
 
 
 def messages_of(path):
@@ -31,12 +32,13 @@ def code(notebook, position):
 def test_each_language_gets_its_own_text_and_the_same_code(source):
     chapter = building.read(source)
     ja, en = building.blank(chapter, "ja"), building.blank(chapter, "en")
-    assert [cell.source for cell in ja.cells if cell.cell_type == "markdown"] == ["# 小さな章", "足し算です。", "練習です。"]
-    assert [cell.source for cell in en.cells if cell.cell_type == "markdown"] == [
-        "# A small chapter",
-        "An addition.",
-        "An exercise.",
-    ]
+    texts = {
+        notebook.metadata["transformer_lite"]["lang"]: [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+        for notebook in (ja, en)
+    }
+    assert len(texts["ja"]) == len(texts["en"]) == 3
+    assert "足し算です。" in texts["ja"][1] and "練習です。" in texts["ja"][2]
+    assert "An addition." in texts["en"][1] and "An exercise." in texts["en"][2]
     assert 'lab.start("ja")' in code(ja, 0).source and 'lab.start("en")' in code(en, 0).source
     assert all("lang" not in cell.metadata for cell in [*ja.cells, *en.cells])
     assert code(ja, 0).metadata == {"jupyter": {"source_hidden": True}} and code(en, 1).metadata == {
@@ -45,11 +47,119 @@ def test_each_language_gets_its_own_text_and_the_same_code(source):
     assert ja.metadata["transformer_lite"] == {
         "chapter": "small-chapter",
         "number": 3,
-        "minutes": 5,
+        "sections": [
+            {"id": "addition", "title": {"ja": "足し算", "en": "An addition"}, "g": 2, "e": 3},
+            {"id": "practice", "title": {"ja": "練習", "en": "Practice"}, "e": 4},
+        ],
         "lang": "ja",
         "title": {"ja": "小さな章", "en": "A small chapter"},
     }
     assert ja.metadata["kernelspec"]["name"] == "python3" and ja.metadata["language_info"] == {"name": "python"}
+
+
+def texts_of(path, lang):
+    return [cell.source for cell in building.blank(building.read(path), lang).cells if cell.cell_type == "markdown"]
+
+
+def test_the_builder_writes_title_standing_paragraph_numbers_badges_and_references(source):
+    ja, en = texts_of(source, "ja"), texts_of(source, "en")
+    title, standing, goals = ja[0].split("\n\n")
+    assert (title, goals) == ("# 第 3 章　小さな章", "**目標**")
+    assert all(word in standing for word in ("7 分", "2 分", "**G**", "**E**", "非公式"))
+    title, standing, goals = en[0].split("\n\n")
+    assert (title, goals) == ("# Chapter 3: A small chapter", "**Goals**")
+    assert all(word in standing for word in ("7 minutes", "2 minutes", "**G**", "**E**", "unofficial"))
+    assert ja[1] == (
+        '<a id="addition"></a>\n\n## 1. 足し算\n\n**G** 2 分・**E** 3 分\n\n足し算です。E資格向けの 2 節で使います。'
+    )
+    assert en[1] == (
+        '<a id="addition"></a>\n\n## 1. An addition\n\n**G** 2 minutes, **E** 3 minutes\n\n'
+        "An addition. Section 2, for the E資格, uses it."
+    )
+    assert '<a id="practice"></a>\n\n## 2. 練習\n\n**E**　4 分\n\n練習です。' in ja[2]
+    assert '\n\n<a id="practice-softmax"></a>\n\n### Exercise 1  softmax' in en[2]
+    assert not any("{" in text for text in [*ja, *en])
+    assert building.read(source).anchors == ("addition", "practice", "practice-softmax")
+
+
+def test_a_section_for_both_and_one_for_engineers_before_another_say_so_and_a_note_follows_the_minutes(source):
+    replace(source, "{id: addition, g: 2, e: 3}", '{id: addition, e: 1, note: {ja: "注", en: "a note"}}')
+    replace(source, "{id: practice, e: 4}", "{id: practice, g: 4, e: 4}")
+    ja, en = texts_of(source, "ja"), texts_of(source, "en")
+    assert "**E**　1 分（注）（G検定の方は 2 節へ進んでください）" in ja[1] and "**G** **E**　4 分" in ja[2]
+    assert "**E**  1 minute (a note) (for the G検定, go on to Section 2)" in en[1] and "**G** **E**  4 minutes" in en[2]
+
+
+def test_a_chapter_that_takes_both_readers_as_long_says_it_once(source):
+    replace(source, "g: 2, e: 3", "g: 6, e: 2")
+    standing = {lang: texts_of(source, lang)[0] for lang in LANGUAGES}
+    assert standing["ja"].count("6 分") == 1 and standing["en"].count("6 minutes") == 1
+
+
+def test_what_looks_like_a_heading_or_a_reference_inside_a_fence_stays(source):
+    fenced = "````markdown\n# no title\n```\n## no section\n{sec:nothing}\n````"
+    replace(source, "練習です。", f"練習です。\n\n{fenced}")
+    assert fenced in texts_of(source, "ja")[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("## An addition {#addition}\n\n", "", "{id: addition"),  # missing in one language
+        ("## An addition {#addition}", "### An addition {#addition}", "{id: addition"),
+        ("    - {id: practice", "    - {id: later, g: 1}\n    - {id: practice", "{id: later"),  # missing in both
+        ("## An addition {#addition}", "## An addition", "## An addition"),
+        ("## An addition {#addition}", "## An addition {#addition}\n\n## Another {#other}", "## Another"),
+        ("## An addition {#addition}", "## An addition {#addition}\n\n## Another {#addition}", "## Another"),
+        ("## An addition {#addition}", "## An addition {#addition}\n\n### Another {#An_id}", "### Another"),
+        ("## An addition {#addition}", "## 1. An addition {#addition}", "## 1. An addition"),
+        ("## An addition {#addition}", "## An addition {#addition}\n\n**G** **E**  2 minutes", "## An addition"),
+        ("**Goals**", "# A small chapter\n\n**Goals**", "# A small chapter"),
+        ("An exercise.", '<a id="here"></a>\n\nAn exercise.', '<a id="here">'),
+        ("An exercise.", "An exercise, see {sec:practise}.", "practise"),
+        ("An exercise.", "An exercise, see {sec:practice-softmax}.", "sec:practice-softmax"),
+        ("### Exercise 1  softmax {#practice-softmax}", "### Exercise 1  softmax", "### 演習 1"),  # an anchor in one language
+        ("print(1 + 1)", f"print(1 + 1)  # {'x' * 83}", "print(1 + 1)"),
+        ("print(1 + 1)", f"print(1 + 1)  # ja: {'あ' * 41}\n# en: short", "print(1 + 1)"),  # each takes two columns
+        ("print(1 + 1)", 'print("犬")  # ja', 'print("犬")'),
+        ("print(1 + 1)", "print(1)  # ja\nprint(2)  # en\nprint(3", "print(3"),  # the line of the source, not of one language
+    ],
+)
+def test_sections_and_lines_that_cannot_be_built_are_refused_with_their_line(source, old, new, where):
+    replace(source, old, new)
+    said = messages_of(source)
+    assert any(f"03_small_chapter.md:{line_of(source, where)}: " in each for each in said), said
+
+
+def test_sections_out_of_order_are_refused_in_the_language_where_they_are(source):
+    replace(source, "## An addition {#addition}", "## An addition {#swapped}")
+    replace(source, "## Practice {#practice}", "## Practice {#addition}")
+    replace(source, "{#swapped}", "{#practice}")
+    (said,) = messages_of(source)
+    assert f":{line_of(source, '## Practice')}: " in said and "addition" in said
+
+
+def test_a_line_may_be_96_columns_wide_and_a_hidden_one_wider(source):
+    replace(source, "print(1 + 1)", f"print(1 + 1)  # {'x' * 80}")
+    replace(source, "import numpy as np", f"import numpy as np  # {'x' * 200}")
+    building.read(source)
+
+
+def test_lines_for_one_language_lose_their_marker_and_the_other_language_s_lines(source):
+    replace(
+        source,
+        "print(1 + 1)",
+        'tokens = ["犬", "が"]  # (2,)  # ja\ntokens = ["dog"]  # en\n'
+        'print(\n    "# ja",\n    end="。",  # ja\n    end=".",  # en\n)',
+    )
+    chapter = building.read(source)
+    common = 'text = "# ja: this is a string"  # '
+    assert code(building.blank(chapter, "ja"), 1).source == (
+        common + '文字列\n# 日本語の注\ntokens = ["犬", "が"]  # (2,)\nprint(\n    "# ja",\n    end="。",\n)'
+    )
+    assert code(building.blank(chapter, "en"), 1).source == (
+        common + 'a string\n# an English note\ntokens = ["dog"]\nprint(\n    "# ja",\n    end=".",\n)'
+    )
 
 
 def test_language_comments_lose_their_prefix_and_strings_keep_theirs(source):
@@ -81,13 +191,15 @@ def test_ids_come_from_content(source):
     assert before.cells[-1].id == "ex-softmax"
     replace(
         source,
-        '+++ {"lang": "ja"}\n\n足し算です。',
-        '+++ {"lang": "ja"}\n\n前に入れた文。\n\n+++ {"lang": "en"}\n\nPut in before.\n\n'
-        '```{code-cell} ipython3\nprint(0)\n```\n\n+++ {"lang": "ja"}\n\n足し算です。',
+        '+++ {"lang": "ja"}\n\n## 足し算',
+        '+++ {"lang": "ja"}\n\n## 前に入れた節 {#early}\n\n+++ {"lang": "en"}\n\n## Put in before {#early}\n\n'
+        '```{code-cell} ipython3\nprint(0)\n```\n\n+++ {"lang": "ja"}\n\n## 足し算',
     )
-    after = {cell.source: cell.id for cell in building.blank(building.read(source), "ja").cells}
+    replace(source, "    - {id: addition", "    - {id: early, g: 1}\n    - {id: addition")
+    after = building.blank(building.read(source), "ja").cells
     assert len(after) == len(before.cells) + 2
-    assert all(after[cell.source] == cell.id for cell in before.cells)
+    assert "## 1. 足し算" in before.cells[2].source and "## 2. 足し算" in after[4].source  # its number changed, its id did not
+    assert [cell.id for cell in after if cell not in (after[2], after[3])] == [cell.id for cell in before.cells]
 
 
 def test_equal_cells_get_different_ids(source):
@@ -97,16 +209,16 @@ def test_equal_cells_get_different_ids(source):
 
 
 def test_text_without_a_language_is_refused_with_its_line(source):
-    replace(source, '+++ {"lang": "ja"}\n\n足し算です。\n\n+++ {"lang": "en"}\n\nAn addition.', "足し算です。")
+    replace(source, "```{code-cell} ipython3\n:tags", "+++\n\n足した文。\n\n```{code-cell} ipython3\n:tags")
     (said,) = messages_of(source)
-    assert said.startswith(f"notebooks/source/03_small_chapter.md:{line_of(source, '足し算です。')}: ")
+    assert said.startswith(f"notebooks/source/03_small_chapter.md:{line_of(source, '足した文。')}: ")
     assert '{"lang": "ja"}' in said
 
 
 def test_one_sided_text_is_refused_with_its_line(source):
-    replace(source, '+++ {"lang": "en"}\n\nAn addition.\n', "")
+    replace(source, '+++ {"lang": "en"}\n\n**Goals**\n', "")
     (said,) = messages_of(source)
-    assert f":{line_of(source, '足し算です。')}: " in said
+    assert f":{line_of(source, '**目標**')}: " in said
 
 
 def test_one_sided_comment_is_refused_with_its_line(source):
@@ -123,7 +235,15 @@ def test_one_sided_comment_is_refused_with_its_line(source):
         ("np.exp(x", "helper(x", "@lab.exercise"),
         ("print(1 + 1)", "print(1 +", "print(1 +"),
         ('lab.start("ja")', "pass", "---"),
-        ("minutes: 5", "minutes: soon", "transformer_lite:"),
+        ("  sections:\n", "  minutes: 5\n  sections:\n", "transformer_lite:"),
+        ("  sections:\n    - {id: addition, g: 2, e: 3}\n    - {id: practice, e: 4}\n", "  sections: []\n", "transformer_lite:"),
+        ("id: addition, g: 2, e: 3", "id: addition, g: soon, e: 3", "id: addition"),
+        ("id: addition, g: 2, e: 3", "id: addition, g: 0, e: 3", "id: addition"),
+        ("id: addition, g: 2, e: 3", "id: addition", "id: addition"),
+        ("    - {id: practice", "    - {id: addition, g: 1}\n    - {id: practice", "id: addition"),
+        ("id: addition, g: 2, e: 3", "id: addition, g: 2, minutes: 3", "id: addition"),
+        ("id: addition, g: 2, e: 3", 'id: addition, g: 2, note: {ja: "注"}', "id: addition"),
+        ("- {id: addition, g: 2, e: 3}", "- addition", "sections:"),
         ('"A small chapter"}', '""}', "transformer_lite:"),
         ("number: 3", "number: 4", "transformer_lite:"),
         ("print(1 + 1)", "### BEGIN SOLUTION\nprint(1)\n### END SOLUTION", "### BEGIN SOLUTION"),
@@ -136,10 +256,18 @@ def test_other_mistakes_are_refused_with_their_line(source, old, new, where):
 
 
 def test_everything_wrong_in_all_sources_is_said_at_once(notebooks, source):
-    replace(source, '+++ {"lang": "en"}\n\nAn exercise.\n', "")
+    replace(source, '+++ {"lang": "en"}\n\n**Goals**\n', "")
     (source.parent / "04_other.md").write_text("no header\n", "utf-8")
     said = course.stale(notebooks)
     assert len(said) == 2 and "03_small_chapter.md:" in said[0] and "04_other.md:" in said[1]
+
+
+def test_a_chapter_is_built_by_name_although_another_has_mistakes_but_not_if_it_has_them_itself(notebooks, source):
+    (source.parent / "04_other.md").write_text("no header\n", "utf-8")
+    assert len(course.build([3], execute=False, notebooks=notebooks)) == 2
+    for names in ([4], None):
+        with pytest.raises(course.BuildError, match=r"04_other\.md:1: "):
+            course.build(names, execute=False, notebooks=notebooks)
 
 
 def test_a_byte_order_mark_changes_nothing(source):
@@ -178,7 +306,7 @@ def test_stale_sees_sources_ids_and_metadata_but_not_outputs(notebooks, source):
     assert len(with_change(lambda notebook: notebook["cells"][0].update(source=["# Another"]))) == 1
     assert len(with_change(lambda notebook: notebook["cells"][0].update(id="abc"))) == 1
     assert len(with_change(lambda notebook: notebook["cells"][0]["metadata"].update(tags=["x"]))) == 1
-    assert len(with_change(lambda notebook: notebook["metadata"]["transformer_lite"].update(minutes=9))) == 1
+    assert len(with_change(lambda notebook: notebook["metadata"]["transformer_lite"].update(number=9))) == 1
     assert len(with_change(lambda notebook: notebook["cells"].pop())) == 1
     view = {"output_type": "display_data", "data": {building.WIDGET: {"model_id": "1"}}, "metadata": {}}
     assert len(with_change(lambda notebook: notebook["cells"][1]["outputs"].append(view))) == 1
@@ -233,8 +361,9 @@ def test_a_bad_stored_output_does_not_stop_the_build_that_replaces_it(notebooks)
     assert course.build(notebooks=notebooks) == [path] and course.stale(notebooks) == []
 
 
-def test_a_chapter_can_ask_for_the_list_of_chapters_while_the_first_build_runs_it(notebooks, source):
-    replace(source, "print(1 + 1)", f"import os; print(os.listdir({str(notebooks / 'en')!r}))")
+def test_a_chapter_can_ask_for_the_list_of_chapters_while_the_first_build_runs_it(notebooks, source, monkeypatch):
+    monkeypatch.setenv("FOLDER", str(notebooks / "en"))
+    replace(source, "print(1 + 1)", 'import os; print(os.listdir(os.environ["FOLDER"]))')
     course.build(notebooks=notebooks)
     stored = json.loads((notebooks / "ja/03_small_chapter.ipynb").read_text("utf-8"))
     assert "03_small_chapter.ipynb" in str([cell.get("outputs") for cell in stored["cells"]])
@@ -252,12 +381,11 @@ def test_chapters_are_listed_from_the_built_notebooks_alone(notebooks, source):
     course.build(notebooks=notebooks, execute=False)
     source.unlink()
     (found,) = course.chapters(notebooks)
-    assert (found.number, found.id, found.title("en"), found.minutes, found.file) == (
-        3,
-        "small-chapter",
-        "A small chapter",
-        5,
-        "03_small_chapter",
+    assert (found.number, found.id, found.title("en"), found.file) == (3, "small-chapter", "A small chapter", "03_small_chapter")
+    assert (found.g, found.e) == (2, 7)
+    assert found.sections == (
+        course.Section("addition", 1, Text("足し算", "An addition"), 2, 3),
+        course.Section("practice", 2, Text("練習", "Practice"), None, 4),
     )
     for name in ("ja/03_small_chapter.ipynb", "03_small_chapter.new.ipynb", "C:\\x\\03_small_chapter.new2.ipynb"):
         assert course.chapter(name, (found,)) is found

@@ -37,7 +37,7 @@ def shipped(tmp_path, monkeypatch):
     return publish
 
 
-CHAPTER = Chapter(3, "small-chapter", Text("小さな章", "A small chapter"), 5, "03_small_chapter")
+CHAPTER = Chapter(3, "small-chapter", Text("小さな章", "A small chapter"), (), "03_small_chapter")
 
 
 @pytest.fixture

@@ -114,13 +114,13 @@ def test_an_answer_is_explained(japanese):
     card = place.locator(".tl-quiz").first
     card.wait_for(timeout=20_000)
     for _ in range(40):  # to the first question with options
-        if card.locator("input[type=radio]").count():
+        if card.locator(".tl-quiz-body input[type=radio]").count():
             break
         card.locator(".tl-quiz-forward").click()
-    card.locator("input[type=radio]").first.check()
+    card.locator(".tl-quiz-body input[type=radio]").first.check()
     card.get_by_role("button", name="解答する").click()
     expect(card.locator(".tl-quiz-verdict")).to_have_text(re.compile("^(正解|不正解)"), timeout=10_000)
-    expect(card.locator(".tl-quiz-after")).to_contain_text("選んだ")
+    expect(card.locator(".tl-quiz-told details[open] .tl-quiz-why")).to_be_visible()
     japanese.picture("quiz-answered-ja.png")
 
 

@@ -148,10 +148,31 @@ def test_an_earlier_exercise_travels_into_the_checker():
     assert lab.check().status == "pass"
 
 
-def test_start_says_where_the_journal_is(capsys, tmp_path):
+def test_start_is_short_and_names_no_file(capsys, tmp_path):
     lab.start("ja")
-    said = capsys.readouterr().out
-    assert "準備完了" in said and str(tmp_path) in said
+    assert capsys.readouterr().out == "準備ができました。\n"
+    assert lab.start("en") is None and str(tmp_path) not in capsys.readouterr().out
+
+
+def test_start_says_how_far_the_open_chapter_is(capsys, monkeypatch):
+    from transformer_lite import content
+
+    monkeypatch.setenv("JPY_SESSION_NAME", "/x/ja/02_scaled_dot_product_attention.ipynb")
+    lab.start("en")
+    assert capsys.readouterr().out == "Ready.\n"  # nothing done yet
+    define_softmax()
+    lab.check()
+    question = next(one for one in content.questions("scaled-dot-product-attention") if one.kind == "single")
+    lab.answer(question.id, next(option.key for option in question.options if option.correct))
+    capsys.readouterr()
+    lab.start("en")
+    assert "exercises 1 / 3, questions right 1 / " in capsys.readouterr().out
+
+
+def test_start_says_when_nothing_is_recorded(capsys, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_LITE_RECORD", "0")
+    lab.start("en")
+    assert "Nothing is recorded" in capsys.readouterr().out
 
 
 def test_failures_of_ours_are_said_and_logged_and_stop_nothing(monkeypatch, capsys):

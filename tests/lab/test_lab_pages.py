@@ -23,16 +23,75 @@ def first(kind):
     return next(question for question in content.questions(CHAPTER) if question.kind == kind)
 
 
+def lens_texts(page):
+    """What the page says of the G検定, and of the E資格."""
+    general, engineer = (part.text() for part in page.tables)
+    return general, engineer
+
+
 @pytest.mark.parametrize("lang", ["ja", "en"])
-def test_the_exam_view_shows_each_exam_trap_and_says_unofficial(lang):
+def test_the_exam_view_shows_every_trap_once_and_says_unofficial(lang):
     language.use(lang)
     page = lab.exam_view(CHAPTER)
     text = page.text()
-    asked = [trap for trap in content.traps().values() if trap.chapter == CHAPTER and trap.asked and trap.tempts]
-    assert len(asked) >= 8
-    assert all(trap.title(lang) in text for trap in asked)
-    assert ("非公式" if lang == "ja" else "Unofficial") in text
-    assert "<td" in page.html()
+    ideas = [trap for trap in content.traps().values() if trap.chapter == CHAPTER and trap.family == "idea"]
+    known = {trap.key for trap in ideas}
+    alone = [trap for trap in content.traps().values() if trap.chapter == CHAPTER and not known & {trap.key, *trap.ideas}]
+    assert len(ideas) >= 8 and len(alone) >= 3
+    assert [trap.key for trap in [*ideas, *alone] if text.count(f"{trap.title(lang)} [") != 1] == []
+    assert ("非公式" if lang == "ja" else "unofficial") in page.title
+    assert ("非公式" if lang == "ja" else "Unofficial") in page.note
+
+
+def test_a_misconception_and_its_code_are_one_card_and_code_is_for_the_e_exam_only():
+    general, engineer = lens_texts(lab.exam_view(CHAPTER))
+    codes = [trap.key for trap in content.traps().values() if trap.chapter == CHAPTER and trap.family != "idea"]
+    assert [key for key in codes if f"{key}]" in general or f"{key}," in general] == []
+    assert "[MC05, AT4, AT5]" in engineer
+    only_e = [trap for trap in content.traps().values() if trap.chapter == CHAPTER and "g-kentei" not in trap.exams]
+    assert [trap.key for trap in only_e if f"{trap.title('en')} [" in general] == []
+
+
+def test_the_exam_view_has_at_most_five_cards_an_exam_and_folds_the_rest():
+    for part in lab.exam_view(CHAPTER).tables:
+        assert 3 <= len(part.cards) <= 5 and part.rest
+        html = part.html()
+        first = html.index("<details>")
+        assert all(html.index(card.right().replace("'", "&#x27;")) < first for card in part.cards)
+        assert all(card.tempts() for card in part.cards)
+
+
+def test_the_exam_view_gives_no_question_away():
+    text = lab.exam_view(CHAPTER).text()
+    questions = content.questions(CHAPTER)
+    assert not [question.id for question in questions if (question.plain or question.stem)("en") in text]
+    general = [question for question in questions if "g-kentei" in question.exams]
+    assert f"Questions of this chapter, {len(general)}:" in text
+    assert f"easy {sum(question.difficulty == 1 for question in general)}," in text
+
+
+@pytest.mark.parametrize("lang", ["ja", "en"])
+def test_every_chapter_that_there_is_has_an_exam_view(lang):
+    from transformer_lite import course
+
+    language.use(lang)
+    for chapter in course.chapters():
+        page = lab.exam_view(chapter.id)
+        assert "$" not in page.text() and len(page.tables) == 2
+
+
+def test_a_chapter_without_explained_traps_still_has_cards():
+    from transformer_lite import course
+    from transformer_lite.lab.examining import lenses
+
+    first = course.Chapter(1, "why-the-transformer", course.chapter(2).title, course.chapter(2).sections, "01")
+    unexplained = [trap for trap in content.traps().values() if trap.chapter == first.id]
+    assert len(unexplained) >= 3
+    general = lenses(first)[0]
+    assert {card.lead.key for card in general.cards} | {card.lead.key for card in general.rest} == {
+        trap.key for trap in unexplained if "g-kentei" in trap.exams and trap.family == "idea"
+    }
+    assert all(card.tempts() for card in general.cards)
 
 
 def test_answering_in_text_explains_and_records(capsys):

@@ -115,6 +115,18 @@ def questions(single, multiple, numeric, ordering, matching, recall):
 
 
 @pytest.fixture
+def many(single):
+    """24 questions: the first 12 for the G exam alone, two for both, the rest for the E exam alone."""
+
+    def numbered(number):
+        exams = ["g-kentei"] if number <= 12 else ["g-kentei", "e-shikaku"] if number <= 14 else ["e-shikaku"]
+        stem = schema.Both(**both(f"第 {number} 問", f"No. {number}."))
+        return single.model_copy(update={"id": f"t.q{number}", "stem": stem, "exams": exams})
+
+    return [numbered(number) for number in range(1, 25)]
+
+
+@pytest.fixture
 def prediction():
     return schema.Prediction.model_validate(
         {

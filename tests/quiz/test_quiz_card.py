@@ -39,8 +39,11 @@ def test_an_answer_is_graded_told_and_reported_once(card, single, heard):
     letter = quiz.Paper([single]).letter(single, "b")
     told = answer(card, 0, letter)
     assert told["verdict"] == "不正解" and told["answer"] == f"解答: {letter}" and told["draft"] == letter
-    assert told["reasons"][0] == [f"選んだ答え　{letter}. d_k", "理由b"] and told["reasons"][1][1] == "理由a"
-    assert "[AT3]" in told["traps"][0] and len(told["others"]) == 2
+    row = told["rows"][letter]
+    assert row["why"] == "理由b" and row["open"] and not row["right"] and row["traps"][0][1] == "AT3"
+    right = told["rows"][quiz.Paper([single]).letter(single, "a")]
+    assert right["right"] and not right["open"] and right["why"] == "理由a" and right["traps"] == []
+    assert len(told["rows"]) == 4 and told["reasons"] == told["others"] == told["traps"] == []
     assert [(name, grade.correct) for name, grade in heard] == [("t.single", False)]
     assert "理由c" in sent(card) and "理由q" not in sent(card)
 
@@ -87,11 +90,65 @@ def test_trouble_with_recording_does_not_cost_the_explanation(questions):
 def test_earlier_answers_come_back_and_the_next_open_question_is_shown(questions, single):
     earlier = {"t.single": "b", "t.multiple": ["a", "c"], "t.recall": 1, "t.ordering": ["gone"], "t.unknown": "a"}
     card = quiz.form(questions, None, "ja", answered=earlier)
-    letter = quiz.Paper([single]).letter(single, "b")
-    assert card.results["0"]["last"] == f"前回の解答: {letter}(不正解)" and card.results["0"]["draft"] == letter
-    assert card.results["1"]["right"] and card.results["5"]["last"] == "自己採点: 一部は言えた"
-    assert "3" not in card.results  # that question's steps have changed since
-    assert card.index == 2
+    # Each is asked again; the browser is told how it went, not what was chosen, nor why that is wrong.
+    assert card.results == {} and card.index == 0
+    gives_away(questions, sent(card))
+    assert card.lasts == {
+        "0": {"right": False, "line": "前回の結果: 不正解"},
+        "1": {"right": True, "line": "前回の結果: 正解"},
+        "5": {"right": False, "line": "前回の結果: 自己採点: 一部は言えた"},
+    }  # without "3": that question's steps have changed since
+    card.receive({"do": "last", "card": 3})
+    assert card.results == {}
+    card.receive({"do": "last", "card": 0})
+    assert card.results["0"]["draft"] == quiz.Paper([single]).letter(single, "b")
+    assert card.lasts["0"] == {"right": False, "line": ""}
+
+
+def test_a_session_holds_ten_questions_of_the_exam(many):
+    heard = []
+    card = quiz.form(many, None, "ja", exam="g-kentei", on_exam=heard.append)
+    assert card.asking["session"] == list(range(10)) and card.asking["left"] == 4 and card.asking["total"] == 14
+    assert card.asking["counts"] == {"g-kentei": 14, "e-shikaku": 12, "both": 24}
+    assert [question.id for question in card.asked[:2]] == ["t.q1", "t.q2"]
+    card.receive({"do": "session", "card": 0})
+    assert card.asking["session"] == [10, 11, 12, 13] and card.asking["left"] == 0
+    card.receive({"do": "exam", "card": 0, "answer": "e-shikaku"})
+    assert card.asking["session"] == list(range(12, 22)) and card.asking["left"] == 2 and heard == ["e-shikaku"]
+    card.receive({"do": "exam", "card": 0, "answer": "both"})
+    assert card.asking["session"] == list(range(10)) and heard == ["e-shikaku", None]
+
+
+@pytest.mark.parametrize("exam", [None, "JLPT", ["g-kentei"], 3])
+def test_an_exam_that_is_none_is_ignored(many, exam):
+    card = quiz.form(many, None, "ja", exam="g-kentei", on_exam=lambda exam: 1 / 0)
+    before = card.asking
+    card.receive({"do": "exam", "card": 0, "answer": exam})
+    assert card.asking == before
+
+
+def test_an_exam_without_questions_leaves_all(questions):
+    card = quiz.form(questions, None, "ja", exam="g-kentei")
+    assert len(card.asking["session"]) == 6 and card.asking["counts"] == {}
+
+
+def test_what_was_answered_stays_answered_and_comes_last_when_the_switch_moves(many, single):
+    card = quiz.form(many, None, "ja")
+    letter = quiz.Paper([many[12]]).letter(many[12], "a")
+    answer(card, 12, letter)
+    card.receive({"do": "exam", "card": 0, "answer": "e-shikaku"})
+    assert 12 not in card.asking["session"] and card.results["12"]["right"]
+    card.receive({"do": "session", "card": 0})
+    assert card.asking["session"] == [23, 12] and card.index == 23
+
+
+def test_after_the_last_question_all_are_asked_again_mistakes_first(many):
+    card = quiz.form(many[:12], None, "ja", answered={"t.q3": "a"})
+    for place in range(12):
+        answer(card, place, quiz.Paper([many[place]]).letter(many[place], "b" if place in (4, 11) else "a"))
+    card.receive({"do": "session", "card": 0})
+    card.receive({"do": "session", "card": 0})
+    assert card.asking["session"][:3] == [4, 11, 0] and card.results == {} and card.index == 4
 
 
 def test_a_prediction_keeps_the_choice_and_says_what_follows(prediction):

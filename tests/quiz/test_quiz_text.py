@@ -184,6 +184,24 @@ def test_a_stored_notebook_gets_html_and_text_without_answers_or_widget(question
     assert quiz.form(questions, None, "en").html == quiz.form(questions, None, "en").html
 
 
+@pytest.mark.parametrize("lang", ["ja", "en"])
+def test_a_stored_notebook_asks_the_g_exams_questions_first(many, lang):
+    shown = quiz.static_form(reversed(many), lang)
+    for text in (shown.html, shown.text):
+        places = [re.search(rf"{re.escape(question.stem(lang))}(?!\d)", text).start() for question in many]
+        counts = {"for_g": 14, "for_e": 10}
+        titles = [text.index(language.message(f"quiz.text.{name}", lang, count=count)) for name, count in counts.items()]
+        assert titles[0] < min(places[:14]) and max(places[:14]) < titles[1] < min(places[14:])
+    assert shown.html.count("<ol") == shown.html.count("</ol>") == 2 and '<ol start="15">' in shown.html
+    gives_away(many, shown.html + shown.text)
+
+
+def test_a_stored_notebook_shows_one_exam_where_one_was_asked_for(many, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_LITE_STATIC", "1")
+    shown = quiz.form(many, None, "en", exam="e-shikaku")
+    assert "No. 13." in shown.text and "No. 12." not in shown.text
+
+
 def test_nothing_to_ask_is_said(monkeypatch):
     assert quiz.form([], None, "en").text == quiz.as_text([], "en") == "There are no questions."
 

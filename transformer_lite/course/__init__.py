@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from transformer_lite.course.building import BuildError, build, solved, stale
-from transformer_lite.course.listing import Chapter, CourseError, UnknownChapter, chapter, chapters
+from transformer_lite.course.listing import Chapter, CourseError, Section, UnknownChapter, chapter, chapters
 
-__all__ = ["BuildError", "Chapter", "CourseError", "UnknownChapter", "build", "chapter", "chapters", "solved", "stale"]
+__all__ = [
+    "BuildError",
+    "Chapter",
+    "CourseError",
+    "Section",
+    "UnknownChapter",
+    "build",
+    "chapter",
+    "chapters",
+    "solved",
+    "stale",
+]

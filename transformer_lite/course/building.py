@@ -16,13 +16,14 @@ import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from dataclasses import replace as altered
 from pathlib import Path
 from typing import Any
 
 from transformer_lite import content
 from transformer_lite.course.files import replace
-from transformer_lite.course.listing import Chapter, CourseError, UnknownChapter, chapter
-from transformer_lite.language import LANGUAGES, Text, message
+from transformer_lite.course.listing import Chapter, CourseError, Section, UnknownChapter, chapter
+from transformer_lite.language import LANGUAGES, Text, message, width
 
 LARGEST = 1_000_000  # bytes of a built notebook: what a learner downloads and a reviewer can still look at
 TIMEOUT = 120  # seconds that one cell may take
@@ -31,6 +32,14 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SETUP = re.compile(r"""\blab\.start\((["'])ja\1\)""")
 IN_ONE_LANGUAGE = re.compile(r"#\s*(ja|en):\s?")
+LINE_IN_ONE_LANGUAGE = re.compile(r"#\s*(ja|en)\s*$")  # behind code: the whole line is for that language
+WIDEST = 96  # columns of a line of code: what JupyterLab shows beside its side bar without scrolling
+WORDS = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
+HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*(?:\{#([^{}]*)\}\s*)?$")
+REFERENCE = re.compile(r"\{sec:([^{}]*)\}")
+NUMBERED = re.compile(r"(\d+|第\s*\d+\s*節)\s*[.．、　:](?!\d)")
+BADGES = re.compile(r"\*\*[GE]\*\*(\s|$)")
 
 
 class BuildError(CourseError):
@@ -51,14 +60,52 @@ class Cell:
     line: int
     exercise: str | None = None
 
+    @property
+    def hidden(self) -> bool:
+        """Whether JupyterLab folds the cell's code away."""
+        return bool(self.metadata.get("jupyter", {}).get("source_hidden"))
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading in a text cell: its row (from 0) in the cell, its level, its text and the id in ``{#id}`` behind it."""
+
+    row: int
+    level: int
+    text: str
+    anchor: str | None
+
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One chapter as it is written: both languages, with the solutions."""
+    """One chapter as it is written: both languages, with the solutions. ``notes``: what stands beside a section's minutes."""
 
     path: Path
     chapter: Chapter
     cells: tuple[Cell, ...]
+    notes: dict[str, Text] = field(default_factory=dict)
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The ids of all sections and subsections, in order; they are the same in both languages."""
+        texts = [cell.text for cell in self.cells if cell.metadata.get("lang") == LANGUAGES[0]]
+        return tuple(heading.anchor for text in texts for heading in headings(text) if heading.anchor)
+
+    def prose(self, lang: str) -> dict[str, str]:
+        """The text of each section as it is written in ``lang``, without its heading, by the section's id."""
+        found: dict[str, list[str]] = {}
+        lines: list[str] = []  # what stands before the first section belongs to none
+        for cell in self.cells:
+            if cell.metadata.get("lang") != lang:
+                continue
+            begun = {heading.row: heading.anchor for heading in headings(cell.text) if heading.level == 2}
+            for row, line in enumerate(cell.text.splitlines()):
+                if row in begun:
+                    lines = found.setdefault(begun[row] or "", [])
+                else:
+                    lines.append(line)
+            lines.append("")
+        return {anchor: "\n".join(lines) for anchor, lines in found.items()}
 
 
 @dataclass
@@ -110,23 +157,27 @@ def read(path: Path) -> Source:
             raise
         problems.add(1, "unreadable", reason=" ".join(str(trouble).split()))
         raise BuildError(problems.messages) from trouble
-    about = _header(path, lines, notebook.metadata.get("transformer_lite"), problems)
+    about, notes = _header(path, lines, notebook.metadata.get("transformer_lite"), problems)
     cells = []
     for raw, start in zip(notebook.cells, notebook.metadata["source_map"], strict=True):
         line = _first_line(lines, raw.source, start)
         cells.append(Cell(raw.cell_type, raw.source, json.loads(json.dumps(raw.metadata)), line, _exercise(raw)))
     _check_languages(cells, problems)
+    titles = {lang: _check_sections(cells, lang, about, lines, problems) for lang in LANGUAGES}
+    _check_anchors(cells, problems)
     _check_code(cells, problems)
     problems.raise_if_any()
-    return Source(path, about, tuple(cells))
+    sections = [altered(each, title=Text(**{lang: titles[lang][each.id] for lang in LANGUAGES})) for each in about.sections]
+    return Source(path, altered(about, sections=tuple(sections)), tuple(cells), notes)
 
 
-def _header(path: Path, lines: list[str], about: Any, problems: _Problems) -> Chapter:
+def _header(path: Path, lines: list[str], about: Any, problems: _Problems) -> tuple[Chapter, dict[str, Text]]:
+    """The chapter, its sections still without titles, and the notes of those that have one."""
     line = next((number for number, text in enumerate(lines, 1) if text.startswith("transformer_lite:")), 1)
     try:
-        title, number, minutes, identity = about["title"], about["number"], about["minutes"], about["id"]
-        right = set(title) == set(LANGUAGES) and all(isinstance(text, str) and text.strip() for text in title.values())
-        right = right and type(number) is int and type(minutes) is int and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", identity)
+        title, number, identity, listed = about["title"], about["number"], about["id"], about["sections"]
+        right = set(about) == {"id", "number", "title", "sections"} and _both_languages(title) and type(number) is int
+        right = right and WORDS.fullmatch(identity) and isinstance(listed, list) and listed
     except (KeyError, TypeError):
         right = False
     if not right:
@@ -134,7 +185,44 @@ def _header(path: Path, lines: list[str], about: Any, problems: _Problems) -> Ch
         problems.raise_if_any()
     if path.stem.partition("_")[0] != f"{number:02d}":
         problems.add(line, "number", file=path.name, number=f"{number:02d}")
-    return Chapter(number, identity, Text(**title), minutes, path.stem)
+    sections, notes = [], {}
+    for place, entry in enumerate(listed, 1):
+        if not _is_section(entry):
+            problems.add(_line_of_section(lines, entry), "section_entry", number=place)
+            continue
+        if any(entry["id"] == section.id for section in sections):
+            problems.add(_line_of_section(lines, entry), "section_entry_twice", section=entry["id"])
+        sections.append(Section(entry["id"], place, Text("", ""), entry.get("g"), entry.get("e")))
+        if "note" in entry:
+            notes[entry["id"]] = Text(**entry["note"])
+    problems.raise_if_any()
+    return Chapter(number, identity, Text(**title), tuple(sections), path.stem), notes
+
+
+def _both_languages(text: Any) -> bool:
+    return set(text) == set(LANGUAGES) and all(isinstance(each, str) and each.strip() for each in text.values())
+
+
+def _is_section(entry: Any) -> bool:
+    """Whether ``entry`` is ``{id: …, g: minutes, e: minutes, note: {ja: …, en: …}}`` with g or e or both, and perhaps a note."""
+    try:
+        minutes = [entry[reader] for reader in ("g", "e") if reader in entry]
+        right = minutes and all(type(each) is int and each > 0 for each in minutes) and set(entry) <= {"id", "g", "e", "note"}
+        return bool(right and WORDS.fullmatch(entry["id"]) and ("note" not in entry or _both_languages(entry["note"])))
+    except (AttributeError, KeyError, TypeError):
+        return False
+
+
+def _line_of_section(lines: list[str], entry: Any) -> int:
+    """The header's line that lists the section ``entry``, or else the line ``sections:``."""
+    wanted = entry.get("id") if isinstance(entry, dict) else entry
+    at = next((row for row, text in enumerate(lines) if text.strip().startswith("sections:")), 0)
+    for row in range(at, len(lines)):
+        if re.search(rf"\bid:\s*[\"']?{re.escape(str(wanted))}[\"']?\s*([,}}#]|$)", lines[row]):
+            return row + 1
+        if lines[row].strip() == "---":
+            break
+    return at + 1
 
 
 def _first_line(lines: list[str], text: str, start: int) -> int:
@@ -172,6 +260,83 @@ def _check_languages(cells: list[Cell], problems: _Problems) -> None:
         group = []
 
 
+def prose_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The rows (from 0) and lines of a text that are not inside a fence, where ``#`` and braces mean other things."""
+    fence = ""
+    for row, line in enumerate(text.splitlines()):
+        mark = FENCE.match(line)
+        if fence:
+            # Only a fence of the same kind, at least as long and with nothing behind it, ends one.
+            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif mark:
+            fence = mark[1]
+        else:
+            yield row, line
+
+
+def headings(text: str) -> list[Heading]:
+    """The headings in the text of a cell."""
+    found = [(row, HEADING.match(line)) for row, line in prose_lines(text)]
+    return [Heading(row, len(match[1]), match[2], match[3]) for row, match in found if match]
+
+
+def _check_sections(cells: list[Cell], lang: str, about: Chapter, lines: list[str], problems: _Problems) -> dict[str, str]:
+    """The titles of the sections in ``lang`` by id; they must be those of the header, in its order, and nothing made by hand."""
+    places = {section.id: section.number for section in about.sections}
+    titles: dict[str, str] = {}
+    last = 0
+    for cell in cells:
+        if cell.metadata.get("lang") != lang:
+            continue
+        text = cell.text.splitlines()
+        for heading in headings(cell.text):
+            line, anchor = cell.line + heading.row, heading.anchor
+            if heading.level == 1:
+                problems.add(line, "title_by_hand")
+            elif anchor is not None and not WORDS.fullmatch(anchor):
+                problems.add(line, "anchor_form", anchor=anchor)
+            elif heading.level == 2 and anchor is None:
+                problems.add(line, "section_without_id")
+            elif heading.level == 2 and anchor not in places:
+                problems.add(line, "section_unknown", section=anchor)
+            elif heading.level == 2:
+                if places[anchor] < last:
+                    problems.add(line, "section_order", section=anchor)
+                last = max(last, places[anchor])
+                titles.setdefault(anchor, heading.text)
+                below = next((each for each in text[heading.row + 1 :] if each.strip()), "")
+                if NUMBERED.match(heading.text) or BADGES.match(below):
+                    problems.add(line, "section_by_hand")
+        for row, line in prose_lines(cell.text):
+            if "<a id=" in line:
+                problems.add(cell.line + row, "anchor_by_hand")
+            for name in REFERENCE.findall(line):
+                if name not in places:
+                    problems.add(cell.line + row, "reference", section=name, known=", ".join(places))
+    for section in places:
+        if section not in titles:
+            problems.add(_line_of_section(lines, {"id": section}), "section_missing", section=section, lang=lang)
+    return titles
+
+
+def _check_anchors(cells: list[Cell], problems: _Problems) -> None:
+    """An anchor stands once in each language; what is wrong with a section's own anchor has been said already."""
+    seen: dict[str, dict[str, tuple[int, int]]] = {lang: {} for lang in LANGUAGES}
+    for cell in cells:
+        for heading in headings(cell.text) if cell.metadata.get("lang") in LANGUAGES else ():
+            if heading.anchor is None:
+                continue
+            mine = seen[cell.metadata["lang"]]
+            if heading.anchor in mine:
+                problems.add(cell.line + heading.row, "anchor_twice", anchor=heading.anchor)
+            mine.setdefault(heading.anchor, (cell.line + heading.row, heading.level))
+    for lang, other in (LANGUAGES, LANGUAGES[::-1]):
+        for anchor, (line, level) in seen[lang].items():
+            if anchor not in seen[other] and level > 2:
+                problems.add(line, "anchor_one_sided", anchor=anchor, lang=other)
+
+
 def _check_code(cells: list[Cell], problems: _Problems) -> None:
     code = [cell for cell in cells if cell.kind == "code"]
     if not any(SETUP.search(cell.text) for cell in code):
@@ -180,10 +345,11 @@ def _check_code(cells: list[Cell], problems: _Problems) -> None:
     known = set(dir(builtins))
     for cell in code:
         try:
-            tree = ast.parse(cell.text)
-            regions, comments = _regions(cell.text), _language_comments(cell.text)
+            regions, comments, lined = _regions(cell.text), _language_comments(cell.text), _language_lines(cell.text)
+            trees = [_parsed(cell.text, lang) for lang in LANGUAGES]
         except (SyntaxError, tokenize.TokenError) as trouble:
-            problems.add(cell.line + (getattr(trouble, "lineno", None) or 1) - 1, "not_python", reason=trouble.args[0])
+            row, reason = _syntax_error(cell.text, trouble)
+            problems.add(cell.line + row - 1, "not_python", reason=reason)
             continue
         except _Unbalanced as trouble:
             problems.add(cell.line + trouble.row - 1, "unbalanced")
@@ -191,17 +357,52 @@ def _check_code(cells: list[Cell], problems: _Problems) -> None:
         count = {lang: sum(part[0] == lang for parts in comments.values() for part in parts) for lang in LANGUAGES}
         if count["ja"] != count["en"]:
             problems.add(cell.line + min(comments)[0] - 1, "one_sided_comment", **count)
+        if lined and set(lined.values()) != set(LANGUAGES):
+            problems.add(cell.line + min(lined) - 1, "one_sided_line", lang=next(iter(lined.values())))
+        if not cell.hidden:
+            _check_width(cell, problems)
         if cell.exercise:
             if cell.exercise in seen:
                 problems.add(cell.line, "exercise_twice", exercise=cell.exercise)
             seen.add(cell.exercise)
             if len(regions) != 1:
                 problems.add(cell.line, "no_solution", exercise=cell.exercise)
-            for name in sorted(_free_names(cell.text) - known):
+            for name in sorted(set().union(*(_free_names(in_language(cell.text, lang)) for lang in LANGUAGES)) - known):
                 problems.add(cell.line, "free_name", exercise=cell.exercise, name=name)
         elif regions:
             problems.add(cell.line + regions[0][0] - 1, "solution_without_exercise")
-        known |= _public_names(tree)
+        known |= set().union(*map(_public_names, trees))
+
+
+def _parsed(code: str, lang: str) -> ast.Module:
+    """``code`` as one language has it: a line for the other may give the same argument again, which is no Python together."""
+    rows = _rows_in_language(code, lang)
+    try:
+        return ast.parse("\n".join(line for _, line in rows))
+    except SyntaxError as trouble:
+        if trouble.lineno and rows:
+            trouble.lineno = rows[min(trouble.lineno, len(rows)) - 1][0]
+        raise
+
+
+def _syntax_error(code: str, trouble: SyntaxError | tokenize.TokenError) -> tuple[int, str]:
+    """Row (from 1) and reason of what makes ``code`` no Python. Where the tokenizer met the end, the parser knows why."""
+    if isinstance(trouble, tokenize.TokenError):
+        try:
+            ast.parse(code)
+        except SyntaxError as better:
+            trouble = better
+    return getattr(trouble, "lineno", None) or 1, trouble.args[0]
+
+
+def _check_width(cell: Cell, problems: _Problems) -> None:
+    """No line that a learner sees may have to be scrolled to, in either language."""
+    columns: dict[int, int] = {}
+    for row, line in (each for lang in LANGUAGES for each in _rows_in_language(cell.text, lang)):
+        columns[row] = max(width(line), columns.get(row, 0))
+    for row, wide in sorted(columns.items()):
+        if wide > WIDEST:
+            problems.add(cell.line + row - 1, "wide", columns=wide, most=WIDEST)
 
 
 def _public_names(tree: ast.Module) -> set[str]:
@@ -293,31 +494,102 @@ def _language_comments(code: str) -> dict[tuple[int, int], list[tuple[str, str]]
     return found
 
 
-def in_language(code: str, lang: str) -> str:
-    """``code`` with the comments of ``lang`` (without their prefix) and none of the other language's."""
+def _language_lines(code: str) -> dict[int, str]:
+    """Row (from 1) of each line of code that is for one language -> that language: ``tokens = ["犬"]  # ja``."""
     lines = code.splitlines()
-    for (row, column), parts in sorted(_language_comments(code).items(), reverse=True):
+    found = {}
+    for token in _comments(code):
+        mark = LINE_IN_ONE_LANGUAGE.search(token.string)
+        row, column = token.start
+        if mark and lines[row - 1][:column].strip():
+            found[row] = mark[1]
+    return found
+
+
+def _rows_in_language(code: str, lang: str) -> list[tuple[int, str]]:
+    """The lines of ``code`` that ``lang`` keeps, as it sees them, each with its row (from 1) in ``code``."""
+    lines: list[str | None] = list(code.splitlines())
+    for (row, column), parts in _language_comments(code).items():
         before = lines[row - 1][:column]
         kept = " ".join(text for part, text in parts if part == lang)
         if kept:
             lines[row - 1] = f"{before}# {kept}"
-        elif before.strip():
-            lines[row - 1] = before.rstrip()
         else:
-            del lines[row - 1]
+            lines[row - 1] = before.rstrip() or None
+    for row, language in _language_lines(code).items():
+        lines[row - 1] = LINE_IN_ONE_LANGUAGE.sub("", lines[row - 1]).rstrip() if language == lang else None
+    return [(row, line) for row, line in enumerate(lines, 1) if line is not None]
+
+
+def in_language(code: str, lang: str) -> str:
+    """``code`` with the lines and comments of ``lang`` (without what marks them) and none of the other language's."""
+    return "\n".join(line for _, line in _rows_in_language(code, lang))
+
+
+def text_in_language(source: Source, cell: Cell, lang: str) -> str:
+    """The text of a cell with everything that the builder writes: anchors, numbers, badges, minutes, references."""
+    lines = cell.text.splitlines()
+    sections = {section.id: section for section in source.chapter.sections}
+
+    def number(match: re.Match[str]) -> str:
+        return message("course.page.reference", lang, number=sections[match[1]].number)
+
+    for row, line in prose_lines(cell.text):
+        lines[row] = REFERENCE.sub(number, line)
+    for heading in headings(cell.text):
+        if heading.anchor is None:
+            continue
+        marks, text = "#" * heading.level, REFERENCE.sub(number, heading.text)
+        if heading.level == 2:
+            section = sections[heading.anchor]
+            text = f"{section.number}. {text}\n\n{_reading(source, section, lang)}"
+        lines[heading.row] = f'<a id="{heading.anchor}"></a>\n\n{marks} {text}'
     return "\n".join(lines)
+
+
+def _reading(source: Source, section: Section, lang: str) -> str:
+    """Who reads a section and how long it takes them, as the line below its heading says it."""
+    if section.g is None or section.e is None:
+        reader, count = ("E", section.e) if section.g is None else ("G", section.g)
+        line = message("course.page.one", lang, reader=reader, time=_minutes(count, lang))
+    elif section.g == section.e:
+        line = message("course.page.same", lang, time=_minutes(section.g, lang))
+    else:
+        line = message("course.page.both", lang, g=_minutes(section.g, lang), e=_minutes(section.e, lang))
+    if section.id in source.notes:
+        line += message("course.page.note", lang, note=source.notes[section.id](lang))
+    onward = next((each for each in source.chapter.sections[section.number :] if each.g is not None), None)
+    if section.g is None and onward is not None:
+        line += message("course.page.skip", lang, number=onward.number)
+    return line
+
+
+def _minutes(count: int, lang: str) -> str:
+    return message("course.page.minute" if count == 1 else "course.page.minutes", lang, count=count)
+
+
+def _opening(about: Chapter, lang: str) -> str:
+    """The title of a chapter and the paragraph that stands at the start of every one."""
+    title = message("course.page.title", lang, number=about.number, title=about.title(lang))
+    key = "time_same" if about.g == about.e else "time"
+    time = message(f"course.page.{key}", lang, g=_minutes(about.g, lang), e=_minutes(about.e, lang))
+    return f"# {title}\n\n{time}{message('course.page.standing', lang)}\n\n"
 
 
 def _render(source: Source, lang: str, solution: bool) -> Any:
     nbformat = _tool("nbformat")
     used: dict[str, int] = {}
+    opening = _opening(source.chapter, lang)
     cells = []
     for cell in source.cells:
         metadata = {key: value for key, value in cell.metadata.items() if key != "lang"}
         if cell.kind == "markdown":
             if cell.metadata["lang"] != lang:
                 continue
-            cells.append(nbformat.v4.new_markdown_cell(cell.text, id=_identity(cell, cell.text, used), metadata=metadata))
+            text = opening + text_in_language(source, cell, lang)
+            opening = ""
+            # The id comes from what the author wrote, so that a section put in before it, which changes numbers, keeps it.
+            cells.append(nbformat.v4.new_markdown_cell(text, id=_identity(cell, cell.text, used), metadata=metadata))
             continue
         blank = SETUP.sub(f'lab.start("{lang}")', in_language(without_solution(cell.text), lang))
         text = in_language(without_markers(cell.text), lang) if solution and cell.exercise else blank
@@ -326,14 +598,20 @@ def _render(source: Source, lang: str, solution: bool) -> Any:
     ours = {
         "chapter": about.id,
         "lang": lang,
-        "minutes": about.minutes,
         "number": about.number,
+        "sections": [_stored(section) for section in about.sections],
         "title": {"en": about.title.en, "ja": about.title.ja},
     }
     metadata = {"kernelspec": dict(KERNEL), "language_info": {"name": "python"}, "transformer_lite": ours}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return notebook
+
+
+def _stored(section: Section) -> dict[str, Any]:
+    """A section as the built notebook's metadata hold it."""
+    minutes = {reader: count for reader, count in (("e", section.e), ("g", section.g)) if count is not None}
+    return {**minutes, "id": section.id, "title": {"en": section.title.en, "ja": section.title.ja}}
 
 
 def _identity(cell: Cell, text: str, used: dict[str, int]) -> str:
@@ -367,7 +645,10 @@ def _folder(notebooks: Path | None) -> Path:
 
 
 def _sources(notebooks: Path, names: Iterable[str | int] | None = None) -> list[Source]:
-    """The sources of the named chapters (all by default), read and checked; what is wrong in any is raised at once."""
+    """The sources of the named chapters (all by default), read and checked; what is wrong in any is raised at once.
+
+    A chapter that is named is built although another one, which somebody may be writing just now, has mistakes.
+    """
     found, messages = [], []
     for path in sorted((notebooks / "source").glob("*.md")):
         try:
@@ -380,14 +661,19 @@ def _sources(notebooks: Path, names: Iterable[str | int] | None = None) -> list[
             value = getattr(source.chapter, attribute)
             if values.count(value) > 1:
                 messages.append(f"{_shown(source.path)}:1: {message('course.build.chapter_twice', value=value)}")
-    if messages:
-        raise BuildError(messages)
-    if not found:
+    if not found and not messages:
         raise BuildError([message("course.build.nothing", folder=_shown(notebooks / "source"))])
     if names is None:
+        if messages:
+            raise BuildError(messages)
         return found
     listed = tuple(source.chapter for source in found)
-    wanted = {chapter(name, listed).file for name in names}
+    try:
+        wanted = {chapter(name, listed).file for name in names}
+    except UnknownChapter:
+        if messages:  # it may be the one that could not be read
+            raise BuildError(messages) from None
+        raise
     return [source for source in found if source.chapter.file in wanted]
 
 
@@ -609,6 +895,7 @@ __all__ = [
     "blank",
     "build",
     "execute",
+    "headings",
     "in_language",
     "read",
     "solved",

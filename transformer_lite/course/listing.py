@@ -27,14 +27,38 @@ class UnknownChapter(content.Unknown):
 
 
 @dataclass(frozen=True)
+class Section:
+    """One section of a chapter: ``g`` and ``e`` are its minutes for each reader, None where it is not meant for that one.
+
+    The title is Markdown, as it is written in the source.
+    """
+
+    id: str
+    number: int
+    title: Text
+    g: int | None
+    e: int | None
+
+
+@dataclass(frozen=True)
 class Chapter:
     """One sitting of the course. ``file`` is the stem that its source and its notebooks share."""
 
     number: int
     id: str
     title: Text
-    minutes: int
+    sections: tuple[Section, ...]
     file: str
+
+    @property
+    def g(self) -> int:
+        """Minutes for a reader who prepares for the G検定."""
+        return sum(section.g or 0 for section in self.sections)
+
+    @property
+    def e(self) -> int:
+        """Minutes for a reader who prepares for the E資格."""
+        return sum(section.e or 0 for section in self.sections)
 
     def notebook(self, lang: str) -> Path:
         """The built notebook in ``lang``, as it came with the course."""
@@ -46,8 +70,12 @@ def _read(path: Path, _changed: int) -> Chapter:
     try:
         about = json.loads(path.read_text("utf-8"))["metadata"]["transformer_lite"]
         title = Text(**about["title"])
-        return Chapter(int(about["number"]), str(about["chapter"]), title, int(about["minutes"]), path.stem)
-    except (ValueError, KeyError, TypeError) as trouble:
+        sections = tuple(
+            Section(str(each["id"]), number, Text(**each["title"]), each.get("g"), each.get("e"))
+            for number, each in enumerate(about["sections"], 1)
+        )
+        return Chapter(int(about["number"]), str(about["chapter"]), title, sections, path.stem)
+    except (AttributeError, ValueError, KeyError, TypeError) as trouble:
         raise CourseError(message("course.damaged_notebook", path=path)) from trouble
 
 

@@ -7,7 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transformer_lite.equations.guarding import reference
 
+
+@reference
 def influence_matrix(function: Callable[[NDArray], ArrayLike], x: ArrayLike) -> NDArray[np.bool_]:
     """Find out which rows of the output move when one row of the input moves.
 

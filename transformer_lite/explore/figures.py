@@ -279,8 +279,8 @@ def matrices_picture(
     lang = lang or current()
     checked = [_checked(matrix) for matrix in matrices]
     with style():
-        cells = [_cell(values, len(matrices)) for values, _, _ in checked]
-        figure = new_figure(*_matrices_size(checked, cells, title))
+        size, cells = _matrices_size(checked, [_cell(values, len(matrices)) for values, _, _ in checked], title)
+        figure = new_figure(*size)
         all_axes = figure.subplots(1, len(matrices), squeeze=False)[0]
         for axes, matrix, cell, (values, rows, columns) in zip(all_axes, matrices, cells, checked, strict=True):
             _draw_matrix(axes, matrix, values, rows, columns, cell, lang, row_sums)
@@ -316,15 +316,19 @@ def _cell(values: NDArray[np.float64], panels: int) -> int:
 
 def _matrices_size(
     checked: Sequence[tuple[NDArray[np.float64], list[str], list[str]]], cells: Sequence[int], title: str
-) -> tuple[int, int]:
-    """Width and height in pixels, with room for the names; 900 px wide at most. What stays empty is cropped."""
+) -> tuple[tuple[int, int], list[float]]:
+    """(width, height) in pixels, 900 wide at most, and the width of each matrix's cells. What stays empty is cropped."""
     panel_widths, heights = [], []
-    for (values, rows, columns), cell in zip(checked, cells, strict=True):
+    for (values, rows, _), cell in zip(checked, cells, strict=True):
         panel_widths.append(max(cell * values.shape[1] + min(7 * max(map(width, rows), default=0), 160) + 90, 230))
+    total = min(max(sum(panel_widths), 300, 9 * width(title)), 900)
+    all_cells = sum(cell * values.shape[1] for (values, _, _), cell in zip(checked, cells, strict=True))
+    too_wide = max(sum(panel_widths) - total, 0)  # the cells give it up; a height that ignored it would leave an empty band
+    shrunk = [max(cell * (1 - too_wide / max(all_cells, 1)), 12.0) for cell in cells]
+    for (values, _, columns), cell in zip(checked, shrunk, strict=True):
         turned = min(7 * max(map(width, columns), default=0), 130) if _turn(columns, cell) else 16
         heights.append(max(cell * values.shape[0], 60) + turned + 80)
-    total = min(max(sum(panel_widths), 300, 9 * width(title)), 900)
-    return round(total), round(min(max(heights) + (30 if len(checked) > 1 else 0), 760))
+    return (round(total), round(min(max(heights) + (42 if len(checked) > 1 else 0), 760))), shrunk
 
 
 def _turn(labels: Sequence[str], cell: float) -> bool:
@@ -338,7 +342,7 @@ def _draw_matrix(
     values: NDArray[np.float64],
     rows: list[str],
     columns: list[str],
-    cell: int,
+    cell: float,
     lang: str,
     row_sums: bool,
 ) -> None:
@@ -364,7 +368,7 @@ def _draw_matrix(
         spine.set_visible(False)
     if max(values.shape, default=0) <= CELLS_WITH_NUMBERS:
         whole = np.asarray(matrix.values).dtype.kind in "biu"
-        size = 10 if max(values.shape, default=0) <= 8 else 8
+        size = 10 if max(values.shape, default=0) <= 8 and cell >= 34 else 8 if cell >= 26 else 7
         for (row, column), value in np.ndenumerate(values):
             shade = palette((value - low) / ((high - low) or 1.0)) if np.isfinite(value) else (0.73, 0.73, 0.73, 1.0)
             axes.text(column, row, number(value, 0 if whole else 2), ha="center", va="center", size=size, color=_ink(shade))

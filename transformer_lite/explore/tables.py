@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from transformer_lite.language import current, message, printable, width
 
-_NUMBER = re.compile(r"[-−+]?[\d.,∞]+(e[-+]?\d+)?%?|NaN|")
+_NUMBER = re.compile(r"[-−+]?[\d.,∞]+(e[-−+]?\d+)?%?|NaN|")
 
 # JupyterLab sets every cell to the right; words read better from the left.
 _LEFT = ' style="text-align:left"'
@@ -50,6 +52,26 @@ def plain_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def cell_text(value: Any, decimals: int | str = 3) -> str:
+    """A cell as a learner reads it: truth values as 1 and 0, whole numbers as they are, a true minus sign, never −0.000.
+
+    ``decimals`` is the number of digits after the point, or a format such as ``".0e"``. Words stay as they are.
+    """
+    if isinstance(value, bool | np.bool_):
+        return "1" if value else "0"
+    if isinstance(value, int | np.integer):
+        return str(value).replace("-", "−")
+    try:
+        if np.isnan(value):
+            return "NaN"
+        if np.isinf(value):
+            return "∞" if value > 0 else "−∞"
+        text = format(value, f".{decimals}f" if isinstance(decimals, int) else decimals)
+    except (TypeError, ValueError):  # a word, None
+        return str(value)
+    return (text.removeprefix("-") if not text.strip("-0.") else text).replace("-", "−")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table with a title. ``row_headers``: the first cell of each row names it; ``empty`` is said of a table without rows."""
@@ -79,12 +101,22 @@ class Table:
         return printable(self.text())
 
 
+class Part(Protocol):
+    """Something that a page can hold: it is HTML and text."""
+
+    def html(self) -> str:
+        """As HTML."""
+
+    def text(self) -> str:
+        """As text."""
+
+
 @dataclass(frozen=True)
 class Page:
-    """Several tables under one title, with an optional picture above them and a note below."""
+    """Several tables (or other parts) under one title, with an optional picture above them and a note below."""
 
     title: str
-    tables: list[Table]
+    tables: Sequence[Part]
     note: str = ""
     picture: Any = field(default=None, repr=False)
 

@@ -5,16 +5,18 @@ Every verb a notebook uses is here. ``lab`` renders text in the learner's langua
 
 from transformer_lite.lab.exercises import ExerciseFunction, check, exercise, hint, reset, solution, use
 from transformer_lite.lab.health import doctor
-from transformer_lite.lab.pages import exam_view, progress, summary, table
+from transformer_lite.lab.pages import exam_view, progress, summary
 from transformer_lite.lab.pictures import experiment, explore
 from transformer_lite.lab.quizzes import answer, predict, quiz, recall
 from transformer_lite.lab.session import LabError, device, start
+from transformer_lite.lab.tables import compare, matrices, matrix, reveal, table
 
 __all__ = [
     "ExerciseFunction",
     "LabError",
     "answer",
     "check",
+    "compare",
     "device",
     "doctor",
     "exam_view",
@@ -22,11 +24,14 @@ __all__ = [
     "experiment",
     "explore",
     "hint",
+    "matrices",
+    "matrix",
     "predict",
     "progress",
     "quiz",
     "recall",
     "reset",
+    "reveal",
     "solution",
     "start",
     "summary",

@@ -1,87 +1,29 @@
-"""Pages made from data: the exams' view, the summary, the progress page, and labelled tables of numbers."""
+"""Pages made from data: the exams' view, the summary and the progress page."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from transformer_lite import content, course, journal, practice
 from transformer_lite.explore.tables import Page, Table
-from transformer_lite.lab.session import LabError, events, friendly, say_trouble
+from transformer_lite.lab.examining import lenses
+from transformer_lite.lab.session import events, friendly, say_trouble
 from transformer_lite.language import current, message
 
-LENSES = ("g-kentei", "e-shikaku")
 STATES = ("yours", "with_help", "seen", "tried")
-
-
-def table(
-    matrix: ArrayLike,
-    rows: list[str] | None = None,
-    columns: list[str] | None = None,
-    title: str = "",
-    decimals: int = 3,
-) -> Table:
-    """Show a matrix of numbers with a label for every row and column.
-
-    Args:
-        matrix: (n_rows, n_columns), or (n_columns,) for one row.
-        rows: n_rows labels; none if None.
-        columns: n_columns labels; numbered from 1 if None.
-        title: what the numbers are.
-        decimals: digits after the point.
-
-    Raises:
-        LabError: the labels do not fit the matrix.
-    """
-    try:
-        numbers = np.atleast_2d(np.asarray(matrix))
-    except ValueError:  # rows of different lengths
-        raise LabError(message("lab.table_ragged")) from None
-    if numbers.ndim != 2:
-        raise LabError(message("lab.table_shape", shape=numbers.shape))
-    for labels, size, what in ((rows, numbers.shape[0], "rows"), (columns, numbers.shape[1], "columns")):
-        if labels is not None and len(labels) != size:
-            raise LabError(message("lab.table_labels", what=what, given=len(labels), size=size))
-    header = [str(label) for label in (columns if columns is not None else range(1, numbers.shape[1] + 1))]
-    body = [[_number(value, decimals) for value in row] for row in numbers]
-    if rows is not None:
-        header = ["", *header]
-        body = [[str(label), *cells] for label, cells in zip(rows, body, strict=True)]
-    return Table(title, header, body, row_headers=rows is not None)
 
 
 @friendly
 def exam_view(chapter: str | int) -> Page:
-    """The exams' view of a chapter: its traps, and what each exam asks (非公式 / unofficial).
+    """The exams' view of a chapter (非公式 / unofficial): the traps that its questions use most, and what each exam asks.
 
-    Made from ``traps.yaml`` and the bank of questions.
+    Made from ``traps.yaml`` and the bank of questions. The G検定 comes first, without what only code can get wrong; the E資格
+    adds what is not among the cards of the G検定.
     """
     where = course.chapter(chapter)
-    lang = current()
-    asked = [trap for trap in content.traps().values() if trap.chapter == where.id and trap.asked and trap.tempts]
-    parts: list[Table] = [
-        Table(
-            message("lab.exam_traps"),
-            [message(f"lab.exam_{column}") for column in ("trap", "asked", "right", "tempts")],
-            [[f"{trap.title(lang)} [{trap.key}]", trap.asked(lang), trap.rule(lang), trap.tempts(lang)] for trap in asked],
-            row_headers=True,
-        )
-    ]
-    for lens in LENSES:
-        questions = [question for question in content.questions(where.id) if lens in question.exams]
-        parts.append(
-            Table(
-                message(f"lab.lens_{lens}", count=len(questions)),
-                [message("lab.lens_asks"), message("lab.lens_kind"), message("lab.lens_difficulty")],
-                [
-                    [(question.plain or question.stem)(lang), message(f"lab.kind_{question.kind}"), str(question.difficulty)]
-                    for question in _one_of_each_pattern(questions)
-                ],
-            )
-        )
-    return Page(message("lab.exam_title", chapter=where.title(lang)), parts, note=message("lab.unofficial"))
+    return Page(message("lab.exam_title", chapter=where.title(current())), lenses(where), note=message("lab.unofficial"))
 
 
 @friendly
@@ -200,17 +142,6 @@ def _bank(chapter: str) -> list[str]:
         return []
 
 
-def _one_of_each_pattern(questions: list[Any]) -> list[Any]:
-    """The first question of each exam pattern: what is asked, without asking it twice."""
-    chosen, seen = [], set()
-    for question in questions:
-        new = [pattern for pattern in question.patterns if pattern not in seen]
-        if new:
-            seen.update(question.patterns)
-            chosen.append(question)
-    return chosen
-
-
 def _trap_title(key: str, lang: str) -> str:
     trap = content.traps().get(key)
     return trap.title(lang) if trap else ""
@@ -219,13 +150,3 @@ def _trap_title(key: str, lang: str) -> str:
 def _yes(value: bool) -> str:
     return message("lab.yes" if value else "lab.no")
 
-
-def _number(value: Any, decimals: int) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "1" if value else "0"
-    if isinstance(value, int | np.integer):
-        return str(value)
-    try:
-        return f"{value:.{decimals}f}"
-    except (TypeError, ValueError):  # a word, None
-        return str(value)

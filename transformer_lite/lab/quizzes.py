@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transformer_lite import content, course
+from transformer_lite import content, course, journal
 from transformer_lite import quiz as quiz_room
 from transformer_lite.lab.session import LabError, events, friendly, in_notebook, record, say, static
 from transformer_lite.language import current, message
@@ -12,16 +12,18 @@ from transformer_lite.language import current, message
 if TYPE_CHECKING:
     from transformer_lite.content.schema import Prediction, Question
 
-_asked: list[Question] = []
+_asked: Any = ()  # what was shown last: the questions as they were numbered, or the card that holds them
+_exam: str | None = None  # where the learner left the switch of a quiz card
 
 
 @friendly
 def quiz(chapter: str | int, *, exam: str | None = None, form: str | None = None) -> Any:
-    """Ask the questions of a chapter, free recall apart (`recall`).
+    """Ask the questions of a chapter, free recall apart (`recall`): first those answered wrongly, then those never answered.
 
     Args:
         chapter: a chapter's id, number or file name.
-        exam: "g-kentei" or "e-shikaku" for that exam's questions only; None = all.
+        exam: "g-kentei" or "e-shikaku" for that exam's questions only; the card's switch can be moved from there. None = where
+            that switch was left in this session (in the text form, which has none: all).
         form: "widgets" or "text"; None = widgets where they can be shown.
 
     Returns:
@@ -32,8 +34,8 @@ def quiz(chapter: str | int, *, exam: str | None = None, form: str | None = None
     """
     if exam not in (None, "g-kentei", "e-shikaku"):
         raise LabError(message("lab.exam_what", exam=repr(exam)))
-    questions = [question for question in _questions(chapter) if question.kind != "recall" and exam in (None, *question.exams)]
-    return _ask(questions, form)
+    questions = [question for question in _questions(chapter) if question.kind != "recall"]
+    return _ask(questions, form, exam)
 
 
 @friendly
@@ -84,26 +86,55 @@ def _questions(chapter: str | int) -> tuple[Question, ...]:
     return content.questions(course.chapter(chapter).id)
 
 
-def _ask(questions: list[Question], form: str | None) -> Any:
+def _ask(questions: list[Question], form: str | None, exam: str | None = None) -> Any:
     global _asked
-    if not questions:
+    wanted = [question for question in questions if exam in (None, *question.exams)]
+    if not wanted:
         say(message("lab.no_questions"))
         return None
-    _asked = questions
     if form not in (None, "widgets", "text"):
         raise LabError(message("lab.form_what", form=repr(form)))
     if static():
-        return quiz_room.static_form(questions, current())
+        _asked = quiz_room.by_exam(wanted)
+        return quiz_room.static_form(_asked, current())
+    happened = events()
     if form == "text" or (form is None and not in_notebook()):
-        say(quiz_room.as_text(questions, current()))
+        _asked = _most_needed_first(wanted, happened)
+        say(quiz_room.as_text(_asked, current()))
         return None
-    return quiz_room.form(questions, _record_answer, current(), answered=_earlier_answers(questions))
+    _asked = quiz_room.form(
+        _most_needed_first(questions, happened),
+        _record_answer,
+        current(),
+        answered=_earlier_answers(questions, happened),
+        exam=exam or _exam,
+        on_exam=_remember,
+    )
+    return _asked
 
 
-def _earlier_answers(questions: list[Question]) -> dict[str, Any]:
+def _remember(exam: str | None) -> None:
+    global _exam
+    _exam = exam
+
+
+def _most_needed_first(questions: list[Question], happened: list[journal.Event]) -> list[Question]:
+    """Those whose last answer was wrong, those never answered, and those answered rightly, the longest ago first."""
+    states = journal.question_states(happened)
+
+    def need(question: Question) -> tuple[int, float]:
+        state = states.get(question.id)
+        if state is None:
+            return 1, 0.0
+        return (2, state.last.timestamp()) if state.correct else (0, 0.0)
+
+    return sorted(questions, key=need)
+
+
+def _earlier_answers(questions: list[Question], happened: list[journal.Event]) -> dict[str, Any]:
     ids = {question.id for question in questions}
     answered: dict[str, Any] = {}
-    for event in events():
+    for event in happened:
         if event.kind == "answer" and event.subject in ids:
             answered[event.subject] = event.parameters.get("chosen")
     return answered
@@ -134,10 +165,9 @@ def _record_prediction(prediction: Prediction, chosen: str) -> None:
 
 
 def _numbered(number: int) -> Question:
-    if not _asked:
+    asked = getattr(_asked, "asked", _asked)
+    if not asked:
         raise LabError(message("lab.no_quiz_yet"))
-    if not 1 <= number <= len(_asked):
-        raise LabError(message("lab.number_range", number=number, count=len(_asked)))
-    return _asked[number - 1]
-
-
+    if not 1 <= number <= len(asked):
+        raise LabError(message("lab.number_range", number=number, count=len(asked)))
+    return asked[number - 1]

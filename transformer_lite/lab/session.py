@@ -11,7 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from transformer_lite import __version__, course, journal, language, practice
+from transformer_lite import __version__, content, course, journal, language, practice
 from transformer_lite.explore import static
 from transformer_lite.language import message
 
@@ -121,8 +121,27 @@ def start(lang: str | None = None) -> None:
     chapter = _open_chapter()
     if chapter is not None:
         record("open", chapter.id, lang=language.current(), notebook=_notebook_name())
-    where = message("lab.journal_at", path=journal.default().path) if journal.recording() else message("lab.journal_off")
-    say(message("lab.ready", version=__version__, journal="" if static() else where).rstrip())
+    if static():
+        say(message("lab.ready"))
+    elif not journal.recording():
+        say(f"{message('lab.ready')} {message('lab.journal_off')}")
+    else:
+        say(f"{message('lab.ready')} {_so_far(chapter)}".rstrip())
+
+
+def _so_far(chapter: course.Chapter | None) -> str:
+    """What the learner has done of the open chapter, or nothing where there is nothing to tell."""
+    if chapter is None:
+        return ""
+    states, answers = journal.exercise_states(events()), journal.question_states(events())
+    exercises = [name for name, exercise in practice.exercises().items() if exercise.chapter == chapter.id]
+    bank = content.library().banks.get(chapter.id)
+    questions = [question.id for question in bank.questions if not question.retired] if bank else []
+    done = sum(states.get(name) in ("yours", "with_help", "seen") for name in exercises)
+    right = sum(answers[name].correct is True for name in questions if name in answers)
+    if not any(name in states for name in exercises) and not any(name in answers for name in questions):
+        return ""
+    return message("lab.ready_so_far", done=done, exercises=len(exercises), right=right, questions=len(questions))
 
 
 def _notebook_name() -> str:

@@ -333,7 +333,10 @@ def _laws(search: _Search, problem: Problem) -> dict[str, Any]:
         "scaled_dot_product_attention": _laws_of_attention,
         "label_smoothing": lambda _, seen: _sums((seen.arrays or ())[0]),
     }
-    laws = laws_of.get(exercise.id, _laws_of_numbers)(search, seen)
+    from transformer_lite.practice import topics
+
+    own = topics.laws().get(exercise.id)
+    laws = own(judgement) if own is not None else laws_of.get(exercise.id, _laws_of_numbers)(search, seen)
     if seen.fixture.phase == MORE and "batch" in seen.fixture.name:
         laws.insert(0, {"law": "only_batch"})
     return {"laws": laws}

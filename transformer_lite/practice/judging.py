@@ -401,13 +401,15 @@ class _Judgement:
 
     def _mask_value(self, seen: Seen) -> Problem | None:
         truth, style = self.mask(seen)
-        if truth is None:
-            return Problem("wrong", "value", "not_a_mask", {"what": "mask", "dtype": seen.outcome.values[0].dtype})
+        what, dtype = self.exercise.returns[0], seen.outcome.values[0].dtype
+        if truth is None or (what != "mask" and style == "additive"):
+            code = "not_a_mask" if what == "mask" else "not_boolean"
+            return Problem("wrong", "value", code, {"what": what, "dtype": dtype})
         if not np.array_equal(truth, seen.expected[0]):
-            return Problem("wrong", "value", "differs", {"what": "mask", **first_difference(truth, seen.expected[0])})
+            return Problem("wrong", "value", "differs", {"what": what, **first_difference(truth, seen.expected[0])})
         if style == "boolean" or not self._all_masks_right():
             return None
-        return Problem("variant", "dtype", style, {"what": "mask", "dtype": seen.outcome.values[0].dtype})
+        return Problem("variant", "dtype", style if what == "mask" else "ones_and_zeros", {"what": what, "dtype": dtype})
 
     def mask(self, seen: Seen) -> tuple[NDArray | None, str]:
         """What a returned mask says in True and False, and in which style (see `as_mask`)."""

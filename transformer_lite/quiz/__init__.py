@@ -2,7 +2,7 @@
 
 from transformer_lite.quiz.grading import Feedback, Grade, InvalidAnswer, grade, judge, predicted, read
 from transformer_lite.quiz.shuffling import Paper
-from transformer_lite.quiz.text import as_text, explain_text, prediction_text, static_form
+from transformer_lite.quiz.text import as_text, by_exam, explain_text, prediction_text, static_form
 from transformer_lite.quiz.widgets import form, prediction_form
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "InvalidAnswer",
     "Paper",
     "as_text",
+    "by_exam",
     "explain_text",
     "form",
     "grade",

@@ -1,6 +1,7 @@
 // The quiz card. Draws questions from `cards`, sends answers to Python, shows what Python says in `results`.
 // Text of the question bank becomes text nodes only; nothing here parses HTML.
 
+const EXAMS = ["g-kentei", "e-shikaku", "both"];
 const CONTROLS = new Set(["input", "textarea", "select", "button", "summary", "a"]);
 
 function element(name, properties = {}, ...children) {
@@ -8,7 +9,7 @@ function element(name, properties = {}, ...children) {
   for (const [key, value] of Object.entries(properties)) {
     if (value === false || value === null || value === undefined) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "value" || key === "checked") node[key] = value;
+    else if (key === "value" || key === "checked" || key === "open") node[key] = value;
     else node.setAttribute(key, value === true ? "" : value);
   }
   node.append(...children.filter((child) => child !== null && child !== undefined));
@@ -38,6 +39,7 @@ function render({ model, el }) {
   const cards = model.get("cards");
   const prediction = cards[0].kind === "prediction";
   const drafts = {}; // what has been typed or ticked, by card, until it is answered
+  let asking = prediction ? { session: [0] } : model.get("asking");
   let index = Math.min(Math.max(model.get("index"), 0), cards.length - 1);
   let waiting = 0; // the timer of an answer on its way
   let focusAfter = null; // where the focus goes once Python has answered
@@ -45,6 +47,8 @@ function render({ model, el }) {
 
   const result = (i) => model.get("results")[String(i)];
   const answered = (i) => Boolean(result(i)) && result(i).status !== "invalid" && result(i).status !== "unmarked";
+  const earlier = (i) => model.get("lasts")[String(i)];
+  const place = () => asking.session.indexOf(index);
 
   const root = element("section", {
     class: "tl-quiz", lang: model.get("lang"), "aria-label": prediction ? words.prediction : words.quiz, "data-lm-suppress-shortcuts": "true",
@@ -52,12 +56,22 @@ function render({ model, el }) {
   for (const event of ["keydown", "keypress", "keyup"]) root.addEventListener(event, (e) => e.stopPropagation());
 
   // ------------------------------------------------------------------------------------------------ parts that stay
+  // Native radio buttons: one tab stop, arrows move and choose.
+  const exams = element("div", { class: "tl-quiz-exams", role: "radiogroup", "aria-label": words.exams },
+    ...(asking.counts?.both ? EXAMS : []).map((exam) => element("label", {},
+      element("input", {
+        type: "radio", name: id + "exam", value: exam, disabled: !asking.counts[exam],
+        onchange: () => wish({ do: "exam", answer: exam }),
+      }),
+      element("span", {}, words[exam]))));
+  const progress = element("span", { class: "tl-quiz-progress", role: "status", "aria-live": "polite" });
   const jump = element("select", { class: "tl-quiz-jump", "aria-label": words.jump, onchange: () => go(Number(jump.value), false) });
-  cards.forEach((_, i) => jump.append(element("option", { value: String(i) })));
-  const back = element("button", { type: "button", class: "tl-quiz-back", onclick: () => go(index - 1, false) }, words.previous_short);
-  const forward = element("button", { type: "button", class: "tl-quiz-forward", onclick: () => go(index + 1, false) }, words.next_short);
+  const back = element("button", { type: "button", class: "tl-quiz-back", onclick: () => go(asking.session[place() - 1], false) }, words.previous_short);
+  const forward = element("button", { type: "button", class: "tl-quiz-forward", onclick: () => go(asking.session[place() + 1], false) }, words.next_short);
   const summary = element("span", { class: "tl-quiz-summary" });
-  const head = element("div", { class: "tl-quiz-head" }, back, jump, forward, summary);
+  const head = element("div", { class: "tl-quiz-top" },
+    element("div", { class: "tl-quiz-head" }, exams.childElementCount ? exams : null, progress),
+    element("div", { class: "tl-quiz-head" }, back, jump, forward, summary));
   const last = element("p", { class: "tl-quiz-last" });
   const body = element("div", { class: "tl-quiz-body" });
   // The live regions exist before anything is said in them; otherwise screen readers stay silent.
@@ -76,8 +90,15 @@ function render({ model, el }) {
     waiting = setTimeout(() => { waiting = 0; verdict.replaceChildren(words.slow); }, 4000);
   }
 
+  // What changes the card without an answer to mark: the switch, the next ten, last time's answer.
+  function wish(content) {
+    model.send({ card: index, ...content });
+    if (waiting) return;
+    waiting = setTimeout(() => { waiting = 0; verdict.replaceChildren(words.slow_switch); }, 4000);
+  }
+
   function go(to, focus = true) {
-    if (to < 0 || to >= cards.length) return;
+    if (!asking.session.includes(to)) return;
     index = to;
     focusAfter = null;
     model.set("index", index);
@@ -100,47 +121,68 @@ function render({ model, el }) {
         id: id + "number", type: "text", inputmode: "text", autocomplete: "off", spellcheck: "false", value: draft, disabled: locked,
         "aria-describedby": id + "hint", oninput: (e) => { drafts[index] = e.target.value; },
       }),
-      card.unit || null),
+      card.unit || null,
+      locked ? mark({ right: result(index).right, mark: result(index).verdict }) : null),
 
     ordering(card, draft, locked) {
       const order = draft ? [...draft] : card.options.map((option) => option.letter);
       if (!locked) drafts[index] = order;
       const texts = Object.fromEntries(card.options.map((option) => [option.letter, option.text]));
       const list = element("ol", { class: "tl-quiz-order" });
-      const move = (place, by) => {
-        const to = place + by;
+      const move = (from, by) => {
+        const to = from + by;
         if (to < 0 || to >= order.length) return;
-        const [letter] = order.splice(place, 1);
+        const [letter] = order.splice(from, 1);
         order.splice(to, 0, letter);
         fill();
         // The focus stays with the step that moved, so that one key pressed again moves it on.
         list.children[to].querySelector(by < 0 ? ".tl-quiz-up" : ".tl-quiz-down").focus();
         moved.replaceChildren(filled(words.moved, { text: texts[letter], place: to + 1 }));
       };
-      const fill = () => list.replaceChildren(...order.map((letter, place) => element("li", {},
-        element("span", { class: "tl-quiz-step" }, element("b", {}, letter + ". "), rich(texts[letter])),
-        locked ? null : element("span", { class: "tl-quiz-moves" },
-          element("button", {
-            type: "button", class: "tl-quiz-up", "aria-label": `${words.up}: ${texts[letter]}`, "aria-disabled": place === 0 ? "true" : null,
-            onclick: () => move(place, -1),
-          }, words.up),
-          element("button", {
-            type: "button", class: "tl-quiz-down", "aria-label": `${words.down}: ${texts[letter]}`,
-            "aria-disabled": place === order.length - 1 ? "true" : null, onclick: () => move(place, 1),
-          }, words.down)))));
+      const fill = () => list.replaceChildren(...order.map((letter, at) => {
+        const row = result(index)?.rows?.[letter];
+        return element("li", {}, element("div", { class: row ? "tl-quiz-told " + rowClass(row) : null },
+          locked ? null : element("span", { class: "tl-quiz-moves" },
+            element("button", {
+              type: "button", class: "tl-quiz-up", "aria-label": `${words.up}: ${texts[letter]}`, "aria-disabled": at === 0 ? "true" : null,
+              onclick: () => move(at, -1),
+            }, words.up),
+            element("button", {
+              type: "button", class: "tl-quiz-down", "aria-label": `${words.down}: ${texts[letter]}`,
+              "aria-disabled": at === order.length - 1 ? "true" : null, onclick: () => move(at, 1),
+            }, words.down)),
+          element("span", { class: "tl-quiz-step" }, element("b", {}, letter + ". "), rich(texts[letter])),
+          locked ? mark(row) : null));
+      }));
       fill();
       return list;
     },
 
     matching(card, draft = {}, locked) {
       const chosen = { ...draft };
+      const texts = Object.fromEntries(card.options.map((option) => [option.letter, option.text]));
       return element("div", { class: "tl-quiz-rows" }, ...card.rows.map((row) => {
+        const name = `${id}row${row.number}`;
+        if (locked) {
+          const told = result(index).rows[row.number];
+          return element("div", { class: "tl-quiz-told " + rowClass(told) },
+            element("div", { class: "tl-quiz-row" },
+              element("span", {}, `${row.number}. `, rich(row.text)),
+              element("span", { class: "tl-quiz-given" }, element("span", { class: "tl-quiz-chosen" }, rich(texts[chosen[row.number]])), mark(told))),
+            reason(told));
+        }
+        // A closed list cuts what does not fit into it, so such a text is also written under it.
+        const whole = element("span", { class: "tl-quiz-whole", "aria-hidden": "true" });
         const select = element("select", {
-          id: `${id}row${row.number}`, disabled: locked, onchange: (e) => { chosen[row.number] = e.target.value; drafts[index] = { ...chosen }; },
-        }, element("option", { value: "" }, words.choose),
-        ...card.options.map((option) => element("option", { value: option.letter }, `${option.letter}. ${option.text}`)));
+          id: name, onchange: (e) => { chosen[row.number] = e.target.value; drafts[index] = { ...chosen }; spell(); },
+        }, element("option", { value: "" }, words.choose), ...card.options.map((option) => element("option", { value: option.letter }, option.text)));
+        const spell = () => {
+          const text = texts[select.value] ?? "";
+          whole.replaceChildren(width(text, select) > select.clientWidth - 40 ? text : "");
+        };
         select.value = chosen[row.number] ?? "";
-        return element("p", { class: "tl-quiz-row" }, element("label", { for: `${id}row${row.number}` }, `${row.number}. `, rich(row.text)), select);
+        requestAnimationFrame(spell);
+        return element("p", { class: "tl-quiz-row" }, element("label", { for: name }, `${row.number}. `, rich(row.text)), element("span", {}, select, whole));
       }));
     },
 
@@ -151,11 +193,37 @@ function render({ model, el }) {
   };
 
   function options(card, type, locked, isChecked, onchange) {
-    return element("div", { class: "tl-quiz-options" }, ...card.options.map((option) => element("label", {},
-      element("input", {
-        type, name: id + "option", value: option.letter, checked: isChecked(option.letter), disabled: locked, onchange: () => onchange(option.letter),
-      }),
-      element("span", {}, element("b", {}, option.letter + ". "), rich(option.text)))));
+    return element("div", { class: "tl-quiz-options" }, ...card.options.map((option) => {
+      const told = locked ? result(index).rows[option.letter] : null;
+      return element("div", { class: told ? "tl-quiz-told " + rowClass(told) : null },
+        element("label", {},
+          element("input", {
+            type, name: id + "option", value: option.letter, checked: isChecked(option.letter), disabled: locked, onchange: () => onchange(option.letter),
+          }),
+          element("span", { class: "tl-quiz-text" }, element("b", {}, option.letter + ". "), rich(option.text)),
+          told ? mark(told) : null),
+        told ? reason(told) : null);
+    }));
+  }
+
+  // ------------------------------------------------------------------------------------------ rows after an answer
+  const rowClass = (row) => (row.plain ? "tl-quiz-plain" : row.right ? "tl-quiz-right" : "tl-quiz-wrong");
+
+  const mark = (row) => element("span", { class: "tl-quiz-mark" }, element("span", { "aria-hidden": "true" }, row.right ? "✓ " : "✗ "), rich(row.mark));
+
+  function reason(row) {
+    return element("details", { class: "tl-quiz-reason", open: row.open },
+      element("summary", {}, row.title), element("p", { class: "tl-quiz-why" }, rich(row.why)), ...row.traps.map(trap));
+  }
+
+  function trap([title, key]) {
+    return element("p", { class: "tl-quiz-trap" }, rich(title), " ", element("small", {}, key));
+  }
+
+  function width(text, node) {
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = getComputedStyle(node).font;
+    return pen.measureText(text).width;
   }
 
   function question(card) {
@@ -175,10 +243,11 @@ function render({ model, el }) {
       element("legend", {}, rich(card.stem)),
       card.code ? element("pre", {}, element("code", {}, card.code)) : null,
       picture(card),
-      element("p", { class: "tl-quiz-hint", id: id + "hint" }, card.hint),
-      card.kind === "matching"
-        ? element("p", { class: "tl-quiz-hint" }, ...card.options.map((option) => element("span", { class: "tl-quiz-target" }, `${option.letter}. `, rich(option.text))))
-        : null,
+      element("p", { class: "tl-quiz-hint" },
+        element("span", { id: id + "hint" }, card.hint),
+        asking.counts?.both && asking.exam === "both"
+          ? element("span", { class: "tl-quiz-for" }, card.exams.map((exam) => words[exam]).join(words.and))
+          : null),
       kinds[card.kind](card, draft, locked)));
     if (!locked) form.append(element("button", { type: "submit", class: "tl-quiz-primary" }, card.kind === "recall" ? words.reveal : words.check));
     return form;
@@ -205,7 +274,7 @@ function render({ model, el }) {
   // ------------------------------------------------------------------------------------------------ what Python said
   function reasons(list) {
     // No <dl>: JupyterLab floats every <dt>.
-    return element("div", {}, ...list.map(([heading, why]) => element("div", { class: "tl-quiz-reason" },
+    return element("div", {}, ...list.map(([heading, why]) => element("div", {},
       element("p", { class: "tl-quiz-about" }, rich(heading)), element("p", { class: "tl-quiz-why" }, rich(why)))));
   }
 
@@ -223,7 +292,7 @@ function render({ model, el }) {
     const parts = [];
     if (told.after) parts.push(element("p", {}, rich(told.after)));
     if (told.reasons?.length) parts.push(reasons(told.reasons));
-    for (const trap of told.traps ?? []) parts.push(element("p", { class: "tl-quiz-trap" }, rich(trap)));
+    parts.push(...(told.traps ?? []).map(trap));
     if (told.status === "incorrect") parts.push(section(told));
     if (told.note) parts.push(element("p", { class: "tl-quiz-note" }, told.note));
     if (told.status === "unmarked") {
@@ -235,32 +304,55 @@ function render({ model, el }) {
         }, words["mark" + mark]))));
     } else if (!prediction) {
       const actions = element("div", { class: "tl-quiz-actions" });
-      const open = cards.findIndex((_, i) => !answered(i));
-      if (index + 1 < cards.length) actions.append(element("button", { type: "button", class: "tl-quiz-primary tl-quiz-next", onclick: () => go(index + 1) }, words.next));
-      else if (open >= 0) actions.append(element("button", { type: "button", class: "tl-quiz-primary tl-quiz-next", onclick: () => go(open) }, words.first_open));
+      const { session, left } = asking;
+      const open = session.find((i) => !answered(i));
+      const primary = (text, onclick) => actions.append(element("button", { type: "button", class: "tl-quiz-primary tl-quiz-next", onclick }, text));
+      if (open === undefined) {
+        const count = Math.min(left, 10);
+        primary(count === 0 ? words.over_again : count === 10 ? words.next_session_10 : filled(words.next_session, { count }),
+          () => { focusAfter = "form"; wish({ do: "session" }); });
+      } else if (place() + 1 < session.length) primary(words.next, () => go(session[place() + 1]));
+      else primary(words.first_open, () => go(open));
       actions.append(element("button", {
-        type: "button", class: "tl-quiz-again", onclick: () => { delete drafts[index]; focusAfter = "form"; send({ do: "again" }); },
+        type: "button", class: "tl-quiz-again", onclick: () => { focusAfter = "form"; send({ do: "again" }); },
       }, words.again));
+      if (open === undefined) {
+        const right = session.filter((i) => result(i).right).length;
+        const all = asking.exam === "both" ? words.all_done : filled(words.all_done_exam, { exam: words[asking.exam] });
+        parts.push(element("p", { class: "tl-quiz-done" }, filled(words.session_done, { count: session.length, right }), left ? "" : " " + all));
+      }
       parts.push(actions);
-      if (open < 0) parts.push(element("p", { class: "tl-quiz-done" }, filled(words.all_done, { count: cards.length, right: rightOnes() })));
     }
     if (told.others?.length) parts.push(element("details", {}, element("summary", {}, told.othersTitle), reasons(told.others)));
     return parts;
   }
 
-  const rightOnes = () => cards.filter((_, i) => answered(i) && result(i).right).length;
-
   function drawHead() {
-    cards.forEach((_, i) => {
+    if (prediction) return;
+    const { session, total } = asking;
+    jump.replaceChildren(...session.map((i, at) => {
       const state = answered(i) ? (result(i).status === "marked" ? result(i).verdict : words[result(i).status]) : words.open;
-      jump.options[i].textContent = `${i + 1} / ${cards.length}  ${state}`;
-    });
+      return element("option", { value: String(i) }, filled(words.item, { place: at + 1, state }));
+    }));
     jump.value = String(index);
-    for (const [button, end] of [[back, index === 0], [forward, index === cards.length - 1]]) {
+    for (const input of exams.querySelectorAll("input")) input.checked = input.value === asking.exam;
+    for (const [button, end] of [[back, place() === 0], [forward, place() === session.length - 1]]) {
       if (end) button.setAttribute("aria-disabled", "true");
       else button.removeAttribute("aria-disabled");
     }
-    summary.replaceChildren(filled(words.summary, { right: rightOnes(), answered: cards.filter((_, i) => answered(i)).length }));
+    // Said again only when it has changed: it is a live region.
+    const where = filled(words.progress, { place: place() + 1, session: session.length, total });
+    if (progress.textContent !== where) progress.replaceChildren(where);
+    const asked = cards.flatMap((card, i) => (asking.exam === "both" || card.exams.includes(asking.exam) ? [i] : []));
+    const right = asked.filter((i) => (answered(i) ? result(i).right : earlier(i)?.right)).length;
+    summary.replaceChildren(filled(words.summary, { right, answered: asked.filter((i) => answered(i) || earlier(i)).length }));
+  }
+
+  function drawLast() {
+    const line = prediction || result(index) ? "" : earlier(index)?.line;
+    last.replaceChildren(...(line ? [line + "　", element("button", {
+      type: "button", class: "tl-quiz-recalled", onclick: () => { focusAfter = "verdict"; wish({ do: "last" }); },
+    }, words.last_shown)] : []));
   }
 
   function drawVerdict() {
@@ -271,12 +363,16 @@ function render({ model, el }) {
     verdict.className = "tl-quiz-verdict" + (told ? " tl-quiz-" + told.status : "");
     verdict.replaceChildren(...(told ? [element("strong", {}, rich(told.verdict)), told.answer ? `　${told.answer}` : ""] : []));
     after.replaceChildren(...(told && told.status !== "invalid" ? explanation(told) : []));
+    // The reason stands above, in the row of what was chosen; a screen reader hears it with the verdict.
+    const why = [...body.querySelectorAll("details[open] .tl-quiz-why")];
+    why.forEach((node, i) => { node.id = `${id}why${i}`; });
+    if (why.length) verdict.setAttribute("aria-describedby", why.map((node) => node.id).join(" "));
+    else verdict.removeAttribute("aria-describedby");
   }
 
   function draw() {
     const card = cards[index];
-    const told = result(index);
-    last.replaceChildren(told?.last ?? "");
+    drawLast();
     moved.replaceChildren();
     drawHead();
     body.replaceChildren(prediction ? guess(card) : question(card));
@@ -284,6 +380,8 @@ function render({ model, el }) {
   }
 
   function onResults() {
+    if (!prediction && model.get("asking").count !== asking.count) return; // new questions come with it: onAsking draws them
+    for (const i of Object.keys(drafts)) if (result(i) && result(i).status !== "invalid") delete drafts[i];
     if (result(index)?.count === shownCount) return drawHead(); // it was another card's
     // An answer that could not be read leaves the form as it is, with what was typed.
     if (result(index)?.status === "invalid") {
@@ -291,6 +389,10 @@ function render({ model, el }) {
       drawVerdict();
       body.querySelector("input[type=text], textarea")?.setAttribute("aria-invalid", "true");
     } else draw();
+    focus();
+  }
+
+  function focus() {
     const wanted = focusAfter;
     focusAfter = null;
     if (wanted === "verdict") verdict.focus();
@@ -298,9 +400,21 @@ function render({ model, el }) {
     else if (wanted === "form") body.querySelector("input, select, textarea, button")?.focus();
   }
 
+  function onAsking() {
+    asking = model.get("asking");
+    index = asking.index;
+    draw();
+    focus();
+  }
+
   model.on("change:results", onResults);
+  model.on("change:asking", onAsking);
   draw();
-  return () => { clearTimeout(waiting); model.off("change:results", onResults); };
+  return () => {
+    clearTimeout(waiting);
+    model.off("change:results", onResults);
+    model.off("change:asking", onAsking);
+  };
 }
 
 export default { render };

@@ -15,7 +15,7 @@ import traitlets
 
 from transformer_lite.language import catalogue, message
 from transformer_lite.quiz import grading, text
-from transformer_lite.quiz.explaining import answer_shown, explain, verdict
+from transformer_lite.quiz.explaining import explain, trap_named, verdict
 from transformer_lite.quiz.shuffling import Paper
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 UI = "quiz.ui."
+SESSION = 10  # questions asked in one go
+EXAMS = ("g-kentei", "e-shikaku")
 
 
 def interface(lang: str) -> dict[str, str]:
@@ -43,6 +45,8 @@ class _Card(anywidget.AnyWidget):
     cards = traitlets.List().tag(sync=True)
     results = traitlets.Dict().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
+    asking = traitlets.Dict().tag(sync=True)
+    lasts = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **traits: Any):
         super().__init__(**traits)
@@ -89,7 +93,11 @@ class _Card(anywidget.AnyWidget):
 
 
 class QuizCard(_Card):
-    """One question at a time."""
+    """One question at a time, ten to a session, those of the exam that the switch stands at.
+
+    ``asking`` says what is being asked: the places of the session in ``cards``, how many questions of the exam come after it, and
+    how many each exam has. ``lasts`` holds, by place, how the question was answered before: what this card has seen included.
+    """
 
     def __init__(
         self,
@@ -97,27 +105,94 @@ class QuizCard(_Card):
         on_answer: Callable[[Question, grading.Grade], Any] | None,
         lang: str,
         answered: Mapping[str, Any] | None = None,
+        exam: str | None = None,
+        on_exam: Callable[[str | None], Any] | None = None,
         seed: int | str | None = None,
         sections: Mapping[str, str] | None = None,
         pictures: Callable[[str], Any] | None = None,
     ):
         self.paper = Paper(questions, seed)
-        self._on_answer = on_answer
+        self._on_answer, self._on_exam = on_answer, on_exam
         self._sections = sections
         cards = [_drawn(question, lang, seed, pictures) for question in self.paper.questions]
         super().__init__(lang=lang, words=interface(lang), cards=cards)
-        results = {}
+        self._earlier: dict[int, grading.Grade] = {}
         for place, question in enumerate(self.paper.questions):
             earlier = _earlier(question, (answered or {}).get(question.id))
             if earlier is not None:
-                results[str(place)] = self._told(question, earlier) | {"count": 0, "last": self._last(question, earlier)}
-        self.results = results
-        self.index = next((place for place in range(len(cards)) if str(place) not in results), 0)
+                self._earlier[place] = earlier
+        self.lasts = {str(place): self._last(place, grade) for place, grade in self._earlier.items()}
+        self._exam = exam if self._places(exam) else None
+        self._asked: set[int] = set()
+        self._begin(self._places(self._exam))
+
+    @property
+    def asked(self) -> tuple[Question, ...]:
+        """The questions of the session on the card, as they are numbered there."""
+        return tuple(self.paper.questions[place] for place in self.asking["session"])
+
+    def _places(self, exam: str | None) -> list[int]:
+        return [place for place, question in enumerate(self.paper.questions) if exam in (None, *question.exams)]
+
+    def _begin(self, places: list[int]) -> None:
+        """Ask the first ten of ``places``."""
+        session = places[:SESSION]
+        self._asked.update(session)
+        index = next((place for place in session if not self._settled(place)), session[0])
+        total = len(self.paper)
+        counts = {exam: len(self._places(exam)) for exam in EXAMS}
+        with self.hold_sync():
+            self.index = index
+            self.asking = {
+                "exam": self._exam or "both",
+                "session": session,
+                "left": len(places) - len(session),
+                "index": index,
+                "total": len(self._places(self._exam)),
+                "counts": counts | {"both": total} if any(0 < count < total for count in counts.values()) else {},
+                "count": self.asking.get("count", 0) + 1,
+            }
+
+    def _settled(self, place: int) -> bool:
+        return self.results.get(str(place), {}).get("status") in ("correct", "incorrect", "marked")
+
+    def _mistakes_first(self, places: list[int]) -> list[int]:
+        return sorted(places, key=lambda place: bool(self.lasts.get(str(place), {}).get("right")))
+
+    def _switch(self, exam: object) -> None:
+        if exam not in ("both", *EXAMS) or not self._places(None if exam == "both" else str(exam)):
+            return
+        self._exam = None if exam == "both" else str(exam)
+        self._asked.clear()
+        # What has been answered on this card stays answered; it comes last.
+        self._begin(sorted(self._places(self._exam), key=self._settled))
+        if self._on_exam is not None:
+            self._on_exam(self._exam)
+
+    def _next_session(self) -> None:
+        places = [place for place in self._places(self._exam) if place not in self._asked]
+        if not places:
+            self._asked.clear()
+            places = self._mistakes_first(self._places(self._exam))
+            again = {str(place) for place in places}
+            with self.hold_sync():  # one message: the browser draws the new session, not the old one without its results
+                self.results = {place: result for place, result in self.results.items() if place not in again}
+                self._begin(places)
+        else:
+            self._begin(sorted(places, key=self._settled))
 
     def _handle(self, do: object, card: int, answer: object) -> None:
         question = self.paper.questions[card]
-        if do == "again":
+        if do == "exam":
+            self._switch(answer)
+        elif do == "session":
+            self._next_session()
+        elif do == "again":
             self._say(card, None)
+        elif do == "last":
+            if card in self._earlier:
+                self._seen(card, self._earlier[card])
+                self._say(card, self._told(question, self._earlier[card]))
         elif do == "answer":
             try:
                 graded = grading.grade(question, answer, self.paper.seed)
@@ -128,30 +203,40 @@ class QuizCard(_Card):
             # A recalled answer counts once the learner has marked it.
             if graded.correct is not None:
                 told["note"] = self._report(self._on_answer, question, graded)
+                self._seen(card, graded)
             self._say(card, told)
+
+    def _seen(self, card: int, grade: grading.Grade) -> None:
+        """The card itself now shows how the question was answered, so there is nothing to say of last time."""
+        self.lasts = self.lasts | {str(card): {"right": grade.correct is True, "line": ""}}
 
     def _told(self, question: Question, grade: grading.Grade) -> dict[str, Any]:
         told = explain(question, grade, self.lang, self.paper.seed, self._sections)
+        # A form with rows says in them what was chosen and why; for a wrong order the right one follows.
+        by_row = question.kind in ("single", "multiple", "matching")
+        shows_order = question.kind == "ordering" and grade.correct
+        in_form = question.kind in ("matching", "ordering")
         return {
             "status": told.status,
             "right": grade.correct is True,
             "verdict": told.verdict,
-            "answer": message("quiz.your_answer", self.lang, answer=told.answer) if told.answer else "",
-            "reasons": [list(reason) for reason in told.reasons],
-            "others": [list(reason) for reason in told.others],
+            "answer": message("quiz.your_answer", self.lang, answer=told.answer) if told.answer and not in_form else "",
+            "rows": {row.name: row._asdict() | {"traps": self._traps(row.traps)} for row in told.rows},
+            "reasons": [] if by_row or shows_order else [list(reason) for reason in told.reasons],
+            "others": [] if by_row else [list(reason) for reason in told.others],
             "othersTitle": told.others_title,
-            "traps": list(told.traps),
+            "traps": [] if by_row else self._traps(grade.traps),
             "section": told.section,
             "sectionTitle": told.section_title,
             "draft": _draft(question, grade.chosen, self.paper),
         }
 
-    def _last(self, question: Question, grade: grading.Grade) -> str:
-        answer = answer_shown(question, grade.chosen, self.lang, self.paper.seed)
-        word = verdict(question, grade, self.lang)
-        if not answer:
-            return word
-        return message("quiz.last_time", self.lang, answer=answer, verdict=word)
+    def _traps(self, keys: Iterable[str]) -> list[list[str]]:
+        return [[trap_named(key, self.lang), key] for key in keys]
+
+    def _last(self, place: int, grade: grading.Grade) -> dict[str, Any]:
+        word = verdict(self.paper.questions[place], grade, self.lang)
+        return {"right": grade.correct is True, "line": message("quiz.last_time", self.lang, verdict=word)}
 
     def _static(self) -> text.Static:
         return text.static_form(self.paper.questions, self.lang, self.paper.seed)
@@ -212,6 +297,7 @@ def _drawn(
         "options": [{"letter": letter, "text": words} for letter, words in text.lettered(question, lang, seed)],
         "rows": [{"number": row, "text": words} for row, words in text.numbered_rows(question, lang)],
         "unit": question.unit(lang) if question.kind == "numeric" and question.unit else "",
+        "exams": list(question.exams),
     }
     if question.picture:
         picture = pictures(question.picture) if pictures else None

@@ -23,6 +23,19 @@ class Reason(NamedTuple):
     why: str
 
 
+class Row(NamedTuple):
+    """What stands in one row of the form after an answer: an option, a row of a matching question, or a step as it was placed."""
+
+    name: str  # the letter or the number shown
+    right: bool  # an option: whether it is a right one; a matched row or a placed step: whether the learner had it right
+    plain: bool  # whether it was rightly left alone, so that it should not draw the eye
+    mark: str
+    title: str  # stands over the reason
+    why: str
+    open: bool  # whether the reason is shown at once
+    traps: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Explanation:
     """``verdict`` comes first, then ``reasons`` (what was chosen, then what is right); ``others`` are shown on demand."""
@@ -36,6 +49,7 @@ class Explanation:
     traps: tuple[str, ...]
     section: str  # the anchor of the section to read again
     section_title: str
+    rows: tuple[Row, ...]  # the same reasons by row of the form; () for a number and for free recall
 
 
 def explain(
@@ -65,6 +79,7 @@ def explain(
         traps=tuple(trap_line(key, lang) for key in grade.traps),
         section=question.anchor,
         section_title=message("quiz.section", lang, section=sections.get(question.anchor, question.anchor)),
+        rows=_rows(question, grade, lang, paper),
     )
 
 
@@ -100,6 +115,14 @@ def trap_line(key: str, lang: str) -> str:
         return message("quiz.trap", lang, title=content.trap(key).title(lang), key=key)
     except (content.Unknown, content.ContentError):
         return message("quiz.trap_untitled", lang, key=key)
+
+
+def trap_named(key: str, lang: str) -> str:
+    """A trap by its title, without its code; where the catalogue does not have it, words that the code can follow."""
+    try:
+        return message("quiz.trap_named", lang, title=content.trap(key).title(lang))
+    except (content.Unknown, content.ContentError):
+        return message("quiz.trap_unnamed", lang)
 
 
 def with_unit(question: Any, value: float, lang: str) -> str:
@@ -182,6 +205,50 @@ def _pairs(question: Any, grade: Grade, lang: str, paper: Paper) -> tuple[list[R
             others.append(Reason(message("quiz.matching.right", lang, row=rows[item.part], right=right), item.why(lang)))
     # When every row is right there is nothing to put first: show them all.
     return (reasons, others) if reasons else (others, [])
+
+
+def _rows(question: Any, grade: Grade, lang: str, paper: Paper) -> tuple[Row, ...]:
+    told = {item.part: item for item in grade.feedback}
+    match question.kind:
+        case "single" | "multiple":
+            traps = {option.key: option.trap for option in question.options}
+            shown = paper.letters(question).items()
+            return tuple(_option_row(question, told[key], letter, traps[key], lang) for letter, key in shown)
+        case "matching":
+            choices = {choice.key: choice.text(lang) for choice in question.choices}
+            rows = []
+            for number, row in enumerate(question.rows, 1):
+                right, trap = grade.chosen[row.key] == row.choice, row.traps.get(grade.chosen[row.key])
+                mark = message(f"quiz.row.matching.{'right' if right else 'wrong'}", lang, right=choices[row.choice])
+                title = message("quiz.row.matching.why", lang, row=row.text(lang))
+                rows.append(Row(str(number), right, False, mark, title, row.why(lang), not right, (trap,) if trap else ()))
+            return tuple(rows)
+        case "ordering":
+            marks = []
+            for place, key in enumerate(grade.chosen):
+                right = key == grade.right[place]
+                mark = message(f"quiz.row.ordering.{'right' if right else 'wrong'}", lang, place=grade.right.index(key) + 1)
+                marks.append(Row(paper.letter(question, key), right, False, mark, "", "", False, ()))
+            return tuple(marks)
+        case _:
+            return ()
+
+
+def _option_row(question: Any, item: Feedback, letter: str, trap: str | None, lang: str) -> Row:
+    right = item.verdict in ("chosen_right", "missed")
+    chosen = item.verdict in ("chosen_right", "chosen_wrong")
+    # Where all that apply are to be chosen, leaving one out is an answer, too.
+    answered = chosen or (question.kind == "multiple" and item.verdict == "missed")
+    return Row(
+        name=letter,
+        right=right,
+        plain=item.verdict == "left",
+        mark=message(f"quiz.row.{question.kind}.{item.verdict}", lang),
+        title=message(f"quiz.row.{question.kind}.why_{'right' if right else 'wrong'}", lang, letter=letter),
+        why=item.why(lang),
+        open=answered,
+        traps=(trap,) if trap and chosen else (),
+    )
 
 
 def _recall(question: Any, grade: Grade, lang: str, paper: Paper) -> tuple[list[Reason], list[Reason]]:

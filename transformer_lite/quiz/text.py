@@ -17,14 +17,26 @@ if TYPE_CHECKING:
     from transformer_lite.quiz.grading import Grade
 
 
-def as_text(questions: Iterable[Question], lang: str | None = None, seed: int | str | None = None) -> str:
-    """The questions with their letters and how to answer each in code; never which answer is right."""
+def by_exam(questions: Iterable[Question]) -> list[Question]:
+    """The questions in the order of a stored notebook: those that the G exam asks, then those for the E exam alone."""
+    return sorted(questions, key=lambda question: "g-kentei" not in question.exams)
+
+
+def as_text(
+    questions: Iterable[Question], lang: str | None = None, seed: int | str | None = None, titles: Mapping[int, str] | None = None
+) -> str:
+    """The questions with their letters and how to answer each in code; never which answer is right.
+
+    ``titles``: 1-based number of a question -> what stands above it.
+    """
     lang = lang or language.current()
     paper = Paper(questions, seed)
     if not paper.questions:
         return message("quiz.text.none", lang)
     parts = [message("quiz.text.title", lang, count=len(paper))]
     for place, question in enumerate(paper.questions, 1):
+        if titles and place in titles:
+            parts.append(titles[place])
         lines = [f"{place} / {len(paper)}  [{question.id}]", stem(question, lang)]
         if question.code:
             lines += ["", *("    " + line for line in question.code.rstrip().splitlines()), ""]
@@ -77,12 +89,19 @@ def explain_text(
     return safe("\n".join(lines) + "\n")
 
 
-def as_html(questions: Iterable[Question], lang: str | None = None, seed: int | str | None = None) -> str:
-    """The questions as escaped HTML without their answers."""
+def as_html(
+    questions: Iterable[Question], lang: str | None = None, seed: int | str | None = None, titles: Mapping[int, str] | None = None
+) -> str:
+    """The questions as escaped HTML without their answers. ``titles`` as in `as_text`."""
     lang = lang or language.current()
     paper = Paper(questions, seed)
-    parts = [f'<section lang="{lang}"><p><strong>{_escaped(message("quiz.text.title", lang, count=len(paper)))}</strong></p><ol>']
-    for question in paper.questions:
+    parts = [f'<section lang="{lang}"><p><strong>{_escaped(message("quiz.text.title", lang, count=len(paper)))}</strong></p>']
+    if not titles or 1 not in titles:
+        parts.append("<ol>")
+    for place, question in enumerate(paper.questions, 1):
+        if titles and place in titles:
+            ended = "</ol>" if place > 1 else ""
+            parts.append(f'{ended}<p><strong>{_escaped(titles[place])}</strong></p><ol start="{place}">')
         parts.append(f"<li><p>{_escaped(stem(question, lang))}</p>")
         if question.code:
             parts.append(f"<pre><code>{_escaped(question.code)}</code></pre>")
@@ -108,9 +127,15 @@ def prediction_as_html(prediction: Prediction, lang: str | None = None) -> str:
 
 
 def static_form(questions: Iterable[Question], lang: str | None = None, seed: int | str | None = None) -> Static:
-    """The questions as a stored notebook shows them."""
-    questions = tuple(questions)
-    return Static(as_html(questions, lang, seed), as_text(questions, lang, seed))
+    """The questions as a stored notebook shows them: the G exam's first, and then those for the E exam alone."""
+    lang = lang or language.current()
+    questions = by_exam(questions)
+    for_g = sum("g-kentei" in question.exams for question in questions)
+    titles = {}
+    if 0 < for_g < len(questions):
+        titles[1] = message("quiz.text.for_g", lang, count=for_g)
+        titles[for_g + 1] = message("quiz.text.for_e", lang, count=len(questions) - for_g)
+    return Static(as_html(questions, lang, seed, titles), as_text(questions, lang, seed, titles))
 
 
 def static_prediction(prediction: Prediction, lang: str | None = None) -> Static:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer_lite import equations
 from transformer_lite.traps import attention, counting, decoding, heads, masks, norms, positions, softmax, sublayers, training
 from transformer_lite.traps.knobs import Family
 
+
+def _influence(function: Any, x: NDArray) -> tuple[NDArray[np.bool_]]:
+    return (equations.influence_matrix(function, x),)
+
+
 _FAMILIES = {
+    "influence_matrix": Family.of(_influence, {}),  # the course's own tool: nothing in the catalogue is about it
     "softmax": softmax.family,
     "attention_scores": attention.scores_only,
     "attention": attention.without_mask,

@@ -2,7 +2,8 @@
 
 Each module holds ``EXERCISES``, ``FIXTURES`` (id -> how its inputs are made), ``PROPERTIES`` (trap -> the numbers that show it)
 and ``PROBES`` (id -> an input of n tokens, and how it becomes the arguments, for the influence matrix). One with a trap that has
-no numbers of its own (random ones, say) also holds ``BY_PROPERTY``: id -> what names such a trap from all that was seen, or not.
+no numbers of its own (random ones, say) also holds ``BY_PROPERTY``: id -> what names such a trap from all that was seen, or not;
+one may hold ``LAWS``: id -> what says of a wrong answer without a name which law it breaks.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ Probe = tuple[NDArray, Callable[[NDArray], tuple[Any, ...]]]
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    from transformer_lite.practice.topics import counting, decoding, heads, norms, positions, sublayers, training
+    from transformer_lite.practice.topics import counting, decoding, heads, influence, norms, positions, sublayers, training
 
-    return (counting, decoding, heads, norms, positions, sublayers, training)
+    return (counting, decoding, heads, influence, norms, positions, sublayers, training)
 
 
 def exercises() -> list[Exercise]:
@@ -58,3 +59,9 @@ def probes() -> dict[str, Probe]:
 def by_property() -> dict[str, Callable[[_Judgement], str | None]]:
     """What recognises, exercise by exercise, a trap that gives no particular numbers; asked when no numbers fit."""
     return {name: named for module in _modules() for name, named in getattr(module, "BY_PROPERTY", {}).items()}
+
+
+@cache
+def laws() -> dict[str, Callable[[_Judgement], list[dict[str, Any]]]]:
+    """What says, exercise by exercise, which law an answer breaks that no trap explains."""
+    return {name: broken for module in _modules() for name, broken in getattr(module, "LAWS", {}).items()}

@@ -1,0 +1,76 @@
+"""The chapters on the components in a real JupyterLab: each runs blank in both languages, its explorer obeys the keyboard, and
+its quiz answers. With SHOTS set, what a learner sees is kept: Japanese in the light theme, English in the dark one."""
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.e2e
+EXPLORERS = {  # the explorer of each chapter
+    "01_why_the_transformer": "path-race",
+    "03_self_and_cross_attention": "wiring-board",
+    "04_masks": "mask-painter",
+    "05_multi_head_attention": "head-explorer",
+    "06_embedding_and_positional_encoding": "positional-encoding",
+    "07_ffn_residual_layer_norm": "normalisation-cube",
+}
+ANSWER = {"ja": "解答する", "en": "Answer"}
+
+
+@pytest.fixture(scope="module")
+def japanese(notebook):
+    return notebook("ja")
+
+
+@pytest.fixture(scope="module")
+def english(notebook):
+    opened = notebook("en")
+    return opened
+
+
+@pytest.mark.parametrize("lang", ["ja", "en"])
+@pytest.mark.parametrize("chapter", EXPLORERS)
+def test_a_chapter_runs_blank_and_its_explorer_and_quiz_answer(chapter, lang, request):
+    book = request.getfixturevalue("japanese" if lang == "ja" else "english")
+    book.open(f"{lang}/{chapter}.ipynb")
+    book.theme(lang == "en")
+    book.run_all()
+    assert book.errors() == []
+    shot = lambda what: book.picture(f"{chapter[:2]}-{what}-{lang}.png")  # noqa: E731
+    book.show(0)
+    shot("1-top")
+
+    place = book.show(book.cell(f'lab.explore("{EXPLORERS[chapter]}")'))
+    bench = place.locator(".tl-root").first
+    bench.wait_for(timeout=20_000)
+    shot("2-explorer")
+    cells = book.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length")
+    control = bench.locator("input[type=range], svg[tabindex='0'], [role=application], [role=grid] [tabindex='0']").first
+    control.focus()
+    before = bench.evaluate("element => element.outerHTML")
+    for key in ("ArrowRight", "ArrowDown", " "):  # " " paints where arrows only move a cursor
+        book.page.keyboard.press(key)
+    bench.evaluate(
+        """(element, before) => new Promise((done, fail) => { const end = performance.now() + 10000;
+             const look = () => element.outerHTML !== before ? done() : performance.now() > end
+               ? fail(new Error('no key changed the explorer')) : requestAnimationFrame(look); look(); })""",
+        before,
+    )
+    assert book.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length") == cells
+    shot("3-explorer-moved")
+
+    for what, text in (("4-experiment", "lab.experiment("), ("5-exam", "lab.exam_view("), ("8-card", "lab.summary(")):
+        book.show(book.cell(text))
+        shot(what)
+    place = book.show(book.cell("lab.quiz("))
+    card = place.locator(".tl-quiz").first
+    card.wait_for(timeout=20_000)
+    shot("6-quiz")
+    for _ in range(40):  # to the first question with options
+        if card.locator("input[type=radio]").count():
+            break
+        card.locator(".tl-quiz-forward").click()
+    card.locator("input[type=radio]").first.check()
+    card.get_by_role("button", name=ANSWER[lang], exact=True).click()
+    expect(card.locator(".tl-quiz-verdict")).not_to_be_empty(timeout=10_000)
+    shot("7-quiz-answered")
+    assert book.page.script_errors == []

@@ -1,0 +1,295 @@
+"""Weights to and from ``torch.nn``: MultiheadAttention, TransformerEncoderLayer, TransformerDecoderLayer and Transformer.
+
+What to mind: ``torch.nn`` stacks W^Q, W^K, W^V as this package does; its masks of `nn.MultiheadAttention` and its padding masks
+say True for what is *ignored*; ``batch_first`` is off unless asked for; `nn.Transformer` puts a LayerNorm after each stack even
+when it is Post-LN, where the paper has none; and it has no embeddings, no positions and no output projection.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lite.model.attention import MultiHeadAttention, causal_mask
+from transformer_lite.model.config import TransformerConfig
+from transformer_lite.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer
+
+
+class Stacks(nn.Module):
+    """What ``nn.Transformer`` is: an encoder and a decoder, from vectors to vectors, without embeddings and output.
+
+    Args:
+        encoder, decoder: stacks of one width.
+    """
+
+    def __init__(self, encoder: Encoder, decoder: Decoder):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(
+        self,
+        x: Tensor,
+        y: Tensor,
+        source_mask: Tensor | None = None,
+        self_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> Tensor:
+        """(batch, n_source, d_model) and (batch, n_target, d_model) -> (batch, n_target, d_model).
+
+        Masks are Boolean, True = may attend; ``self_mask`` is the causal one if None.
+        """
+        self_mask = causal_mask(y.shape[1], device=y.device) if self_mask is None else self_mask
+        return self.decoder(y, self.encoder(x, source_mask), self_mask, memory_mask)
+
+
+@overload
+def from_torch(module: nn.MultiheadAttention) -> MultiHeadAttention: ...
+@overload
+def from_torch(module: nn.TransformerEncoderLayer) -> EncoderLayer: ...
+@overload
+def from_torch(module: nn.TransformerDecoderLayer) -> DecoderLayer: ...
+@overload
+def from_torch(module: nn.Transformer) -> Stacks: ...
+
+
+def from_torch(module: nn.Module) -> Any:
+    """This package's module with a copy of the weights of a ``torch.nn`` module, in the same mode, dtype and device.
+
+    Args:
+        module: `nn.MultiheadAttention`, `nn.TransformerEncoderLayer`, `nn.TransformerDecoderLayer` or `nn.Transformer`, with
+            ``batch_first`` or without: the copy is batch first.
+
+    Raises:
+        TypeError: another class. ValueError: a setting that the paper's model has not (other widths of keys and values,
+            ``add_bias_kv``, ``add_zero_attn``, an activation other than ReLU and GELU, dropout within attention while training).
+    """
+    for kind, convert in (
+        (nn.MultiheadAttention, _attention_from),
+        (nn.TransformerEncoderLayer, _encoder_layer_from),
+        (nn.TransformerDecoderLayer, _decoder_layer_from),
+        (nn.Transformer, _stacks_from),
+    ):
+        if isinstance(module, kind):
+            like = next(module.parameters())
+            return convert(module).to(device=like.device, dtype=like.dtype).train(module.training)
+    raise TypeError(
+        "module must be nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer or nn.Transformer; "
+        f"got {type(module).__name__}."
+    )
+
+
+def to_torch(module: nn.Module, *, batch_first: bool = True) -> nn.Module:
+    """The ``torch.nn`` module with a copy of the weights of one of this package's: the reverse of `from_torch`.
+
+    Args:
+        module: `MultiHeadAttention`, `EncoderLayer`, `DecoderLayer`, `Stacks`, or a `Transformer`, whose stacks are taken
+            (``torch.nn`` has no embeddings and no output projection).
+        batch_first: of the new module.
+
+    Raises:
+        TypeError: another class. ValueError: d_k other than d_model / h, which ``torch.nn`` cannot express.
+    """
+    like = next(module.parameters())
+    if isinstance(module, MultiHeadAttention):
+        made = _attention_to(module, batch_first)
+    elif isinstance(module, DecoderLayer):
+        made = _decoder_layer_to(module, batch_first)
+    elif isinstance(module, EncoderLayer):
+        made = _encoder_layer_to(module, batch_first)
+    elif isinstance(getattr(module, "encoder", None), Encoder) and isinstance(getattr(module, "decoder", None), Decoder):
+        made = _stacks_to(module, batch_first)
+    else:
+        raise TypeError(
+            f"module must be MultiHeadAttention, EncoderLayer, DecoderLayer, Stacks or Transformer; got {type(module).__name__}."
+        )
+    return made.to(device=like.device, dtype=like.dtype).train(module.training)
+
+
+# --- from torch.nn ---
+
+
+def _attention_from(theirs: nn.MultiheadAttention) -> MultiHeadAttention:
+    if not theirs._qkv_same_embed_dim:
+        raise ValueError("keys and values must be as wide as queries (kdim and vdim unset): the paper has one d_model.")
+    if theirs.bias_k is not None or theirs.add_zero_attn:
+        raise ValueError("add_bias_kv and add_zero_attn must be off: the paper attends to tokens only.")
+    ours = MultiHeadAttention(theirs.embed_dim, theirs.num_heads, bias=theirs.in_proj_bias is not None)
+    with torch.no_grad():
+        _copy_attention(theirs.in_proj_weight, theirs.in_proj_bias, theirs.out_proj, ours)
+    return ours
+
+
+def _copy_attention(weight: Tensor, bias: Tensor | None, out: nn.Linear, ours: MultiHeadAttention) -> None:
+    ours.w_qkv.copy_(weight)
+    if bias is not None:
+        ours.b_qkv.copy_(bias)
+    _copy(out, ours.w_o)
+
+
+def _copy(source: nn.Module, target: nn.Module) -> None:
+    target.weight.copy_(source.weight)
+    if source.bias is not None:
+        target.bias.copy_(source.bias)
+
+
+def _config_of(layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, **changes: Any) -> TransformerConfig:
+    name = layer.activation
+    if name is F.relu or isinstance(name, nn.ReLU):
+        activation = "relu"
+    elif name is F.gelu or (isinstance(name, nn.GELU) and name.approximate == "none"):
+        activation = "gelu"
+    else:
+        raise ValueError(f"the activation must be ReLU or GELU; got {name!r}.")
+    if layer.training and (layer.dropout.p or layer.self_attn.dropout):
+        raise ValueError("torch.nn also drops attention weights and inner features, which the paper does not: call eval() first.")
+    if layer.linear1.bias is None or layer.norm1.bias is None:
+        raise ValueError("the layer must have biases (bias=True): the paper's feed-forward network and LayerNorm have them.")
+    return TransformerConfig(
+        **{
+            "source_vocab": 3,
+            "d_model": layer.self_attn.embed_dim,
+            "n_heads": layer.self_attn.num_heads,
+            "d_ff": layer.linear1.out_features,
+            "n_layers": 1,
+            "dropout": layer.dropout1.p,
+            "norm": "pre" if layer.norm_first else "post",
+            "activation": activation,
+            "positions": "none",
+            "eps": layer.norm1.eps,
+        }
+        | changes
+    )
+
+
+def _encoder_layer_from(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
+    ours = EncoderLayer(_config_of(theirs))
+    _fill_encoder_layer(theirs, ours)
+    return ours
+
+
+@torch.no_grad()
+def _fill_encoder_layer(theirs: nn.TransformerEncoderLayer, ours: EncoderLayer) -> None:
+    own = theirs.self_attn
+    _copy_attention(own.in_proj_weight, own.in_proj_bias, own.out_proj, ours.self_attention)
+    _copy(theirs.linear1, ours.feed_forward.w_1)
+    _copy(theirs.linear2, ours.feed_forward.w_2)
+    _copy(theirs.norm1, ours.around_attention.norm)
+    _copy(theirs.norm2, ours.around_feed_forward.norm)
+
+
+def _decoder_layer_from(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
+    ours = DecoderLayer(_config_of(theirs))
+    _fill_decoder_layer(theirs, ours)
+    return ours
+
+
+@torch.no_grad()
+def _fill_decoder_layer(theirs: nn.TransformerDecoderLayer, ours: DecoderLayer) -> None:
+    for attention, mine in ((theirs.self_attn, ours.self_attention), (theirs.multihead_attn, ours.cross_attention)):
+        _copy_attention(attention.in_proj_weight, attention.in_proj_bias, attention.out_proj, mine)
+    _copy(theirs.linear1, ours.feed_forward.w_1)
+    _copy(theirs.linear2, ours.feed_forward.w_2)
+    _copy(theirs.norm1, ours.around_self_attention.norm)
+    _copy(theirs.norm2, ours.around_cross_attention.norm)
+    _copy(theirs.norm3, ours.around_feed_forward.norm)
+
+
+def _stacks_from(theirs: nn.Transformer) -> Stacks:
+    halves = []
+    for stack, kind, fill in (
+        (theirs.encoder, Encoder, _fill_encoder_layer),
+        (theirs.decoder, Decoder, _fill_decoder_layer),
+    ):
+        config = _config_of(stack.layers[0], n_layers=len(stack.layers), final_norm=stack.norm is not None)
+        ours = kind(config)
+        for layer, mine in zip(stack.layers, ours.layers, strict=True):
+            fill(layer, mine)
+        if stack.norm is not None:
+            with torch.no_grad():
+                _copy(stack.norm, ours.norm)
+                ours.norm.eps = stack.norm.eps
+        halves.append(ours)
+    return Stacks(*halves)
+
+
+# --- to torch.nn ---
+
+
+def _attention_to(ours: MultiHeadAttention, batch_first: bool) -> nn.MultiheadAttention:
+    _same_width(ours)
+    theirs = nn.MultiheadAttention(ours.d_model, ours.n_heads, bias=ours.b_qkv is not None, batch_first=batch_first)
+    _export_attention(ours, theirs)
+    return theirs
+
+
+@torch.no_grad()
+def _export_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    theirs.in_proj_weight.copy_(ours.w_qkv)
+    if theirs.in_proj_bias is not None:  # a layer of torch.nn always has biases; where ours has none they are zero
+        theirs.in_proj_bias.copy_(torch.zeros_like(theirs.in_proj_bias) if ours.b_qkv is None else ours.b_qkv)
+        theirs.out_proj.bias.zero_()
+    _copy(ours.w_o, theirs.out_proj)
+
+
+def _same_width(ours: MultiHeadAttention) -> None:
+    if ours.d_k != ours.d_v:
+        raise ValueError(f"torch.nn needs d_k = d_model / h = {ours.d_v}; this attention has d_k = {ours.d_k}.")
+
+
+def _arguments(ours: EncoderLayer | DecoderLayer, around: Any, batch_first: bool) -> dict[str, Any]:
+    _same_width(ours.self_attention)
+    return {
+        "d_model": ours.self_attention.d_model,
+        "nhead": ours.self_attention.n_heads,
+        "dim_feedforward": ours.feed_forward.w_1.out_features,
+        "dropout": around.dropout.p,
+        "activation": ours.feed_forward.activation,
+        "layer_norm_eps": around.norm.eps,
+        "batch_first": batch_first,
+        "norm_first": around.pre,
+    }
+
+
+def _encoder_layer_to(ours: EncoderLayer, batch_first: bool) -> nn.TransformerEncoderLayer:
+    theirs = nn.TransformerEncoderLayer(**_arguments(ours, ours.around_attention, batch_first))
+    _export_attention(ours.self_attention, theirs.self_attn)
+    with torch.no_grad():
+        _copy(ours.feed_forward.w_1, theirs.linear1)
+        _copy(ours.feed_forward.w_2, theirs.linear2)
+        _copy(ours.around_attention.norm, theirs.norm1)
+        _copy(ours.around_feed_forward.norm, theirs.norm2)
+    return theirs
+
+
+def _decoder_layer_to(ours: DecoderLayer, batch_first: bool) -> nn.TransformerDecoderLayer:
+    theirs = nn.TransformerDecoderLayer(**_arguments(ours, ours.around_self_attention, batch_first))
+    _export_attention(ours.self_attention, theirs.self_attn)
+    _export_attention(ours.cross_attention, theirs.multihead_attn)
+    with torch.no_grad():
+        _copy(ours.feed_forward.w_1, theirs.linear1)
+        _copy(ours.feed_forward.w_2, theirs.linear2)
+        _copy(ours.around_self_attention.norm, theirs.norm1)
+        _copy(ours.around_cross_attention.norm, theirs.norm2)
+        _copy(ours.around_feed_forward.norm, theirs.norm3)
+    return theirs
+
+
+def _stacks_to(ours: Any, batch_first: bool) -> nn.Transformer:
+    first = ours.encoder.layers[0]
+    theirs = nn.Transformer(
+        **_arguments(first, first.around_attention, batch_first),
+        num_encoder_layers=len(ours.encoder.layers),
+        num_decoder_layers=len(ours.decoder.layers),
+    )
+    theirs.encoder.layers = nn.ModuleList(_encoder_layer_to(layer, batch_first) for layer in ours.encoder.layers)
+    theirs.decoder.layers = nn.ModuleList(_decoder_layer_to(layer, batch_first) for layer in ours.decoder.layers)
+    for mine, stack in ((ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)):
+        if isinstance(mine.norm, nn.LayerNorm):
+            with torch.no_grad():
+                _copy(mine.norm, stack.norm)
+        else:
+            stack.norm = None
+    return theirs
