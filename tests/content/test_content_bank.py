@@ -189,7 +189,7 @@ def test_no_two_questions_are_nearly_the_same():
 def value_of(expression):
     names = {name: getattr(equations, name) for name in equations.__all__} | {"np": np, "math": math}
     plain = (sum, range, float, int, abs, round, len, min, max, bool, list, tuple, dict, zip)
-    builtins = {each.__name__: each for each in plain}
+    builtins = {each.__name__: each for each in plain} | {"__import__": __import__}  # NumPy imports on first use
     return eval(expression, {"__builtins__": builtins, **names})
 
 

@@ -56,7 +56,7 @@ def test_the_exam_view_has_at_most_five_cards_an_exam_and_folds_the_rest():
     for part in lab.exam_view(CHAPTER).tables:
         assert 3 <= len(part.cards) <= 5 and part.rest
         html = part.html()
-        first = html.index("<details>")
+        first = html.index("<details")
         assert all(html.index(card.right().replace("'", "&#x27;")) < first for card in part.cards)
         assert all(card.tempts() for card in part.cards)
 

@@ -117,7 +117,7 @@ def picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> 
         return message(f"experiments.normalisation.{key}", lang, **parameters)
 
     panels = (
-        ("company", result.batch_sizes, ("batch_replaced", "batch_modes", "layer_replaced", "layer_modes"), True),
+        ("company", result.batch_sizes, ("batch_replaced", "layer_replaced", "batch_modes", "layer_modes"), True),
         ("padding", result.padding, ("batch_padded", "layer_padded"), False),
     )
     width = 1 + max(len(BATCH_SIZES), len(PADDING))
@@ -128,6 +128,7 @@ def picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> 
             means = {say(name): getattr(result, name).mean(axis=0) for name in names}
             lines = figures.Lines(x, means, say(panel), say(f"{panel}_axis"), say("change"), log_x=log_x)
             figures.draw_lines(axes, lines, legend="upper right" if log_x else "upper left")
+            axes.set_xticks(x)
             axes.set_ylim(-0.05, 1.35)
             _band(axes, x, [getattr(result, name) for name in names], figures.COLOURS)
             rows = [[say(f"{panel}_axis"), *(str(each) for each in x)]]

@@ -29,7 +29,7 @@ _WORDS = (
     "open_answer", "question", "answer", "hint", "map", "map_role", "map_position", "map_component", "circle", "curve",
     "curve_k", "curve_y", "n", "d_model", "offset", "encoding", "pairs", "pair", "frequency", "wavelength", "here", "there",
     "turn", "dot_here", "dot_there", "wave_line", "wave_paper", "wave_none", "turn_same", "turn_differs", "curve_note",
-    "curve_moves", "state", "swap", "swap_on", "word", "first_output", "second_output", "difference", "largest", "swap_same",
+    "curve_moves", "state", "swap", "swap_on", "word", "first_output", "second_output", "difference", "swap_same",
     "swap_differs", "swap_how", "none",
 )  # fmt: skip
 

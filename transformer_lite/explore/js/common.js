@@ -206,11 +206,12 @@ function tokenHead(scope, { token, gloss, own }, lang) {
 }
 
 /**
- * A matrix as a table. `rows` and `columns` hold {token, gloss, own: its language}; `more` names further columns. Gives the table, its cells [i][j] (td),
- * the cells of the further columns [i][name index], and the rows (tr).
+ * A matrix as a table. `rows` and `columns` hold {token, gloss, own: its language}; `more` names further columns. Gives
+ * the table, its title, its cells [i][j] (td), the cells of the further columns [i][number], and its lines (tr).
  */
 function matrixTable({ caption, corner = "", rows, columns, more = [], lang }) {
-  const head = html("tr", {}, html("td", { class: "tl-corner" }, corner), ...columns.map((column) => tokenHead("col", column, lang)));
+  const head = html("tr", {}, html("td", { class: "tl-corner" }, corner));
+  head.append(...columns.map((column) => tokenHead("col", column, lang)));
   head.append(...more.map((name) => html("th", { scope: "col", class: "tl-more" }, name)));
   const body = html("tbody");
   const made = rows.map((row) => {
@@ -222,5 +223,6 @@ function matrixTable({ caption, corner = "", rows, columns, more = [], lang }) {
   });
   const title = html("caption", {}, caption);
   const table = html("table", { class: "tl-matrix" }, title, html("thead", {}, head), body);
-  return { table, title, cells: made.map((row) => row.cells), more: made.map((row) => row.extra), lines: made.map((row) => row.line) };
+  const all = (part) => made.map((row) => row[part]);
+  return { table, title, cells: all("cells"), more: all("extra"), lines: all("line") };
 }

@@ -1,5 +1,5 @@
 // The head explorer: what h changes and what it does not, and four roles that one head blurs.
-// common.js stands before it. The functions at the top are pure and are compared with transformer_lite/explore/heads.py in the tests.
+// common.js stands before it. The functions at the top are pure; the tests compare them with transformer_lite/explore/heads.py.
 
 const MOST_SHOWN = 4;
 const ROLES = ["subject", "object", "neighbour", "verb"];
@@ -20,9 +20,11 @@ export function ledger(h, d, n) {
 /** [head]: (n, d_k). Split by features (right), or by a reshape alone, which fills the numbers in anew. */
 export function splitHeads(x, h, how) {
   const width = x[0].length / h;
-  if (how === "features") return Array.from({ length: h }, (_, head) => x.map((row) => row.slice(head * width, (head + 1) * width)));
+  const heads = Array.from({ length: h }, (_, head) => head);
+  if (how === "features") return heads.map((head) => x.map((row) => row.slice(head * width, (head + 1) * width)));
   const flat = x.flat();
-  return Array.from({ length: h }, (_, head) => x.map((_, row) => flat.slice((head * x.length + row) * width, (head * x.length + row + 1) * width)));
+  const filled = (at) => flat.slice(at * width, (at + 1) * width);
+  return heads.map((head) => x.map((_, row) => filled(head * x.length + row)));
 }
 
 /** [head]: {weights (n, n), output (n, d_k)}. */
@@ -82,7 +84,9 @@ function build(model, element) {
     set({ n_heads: choices.heads[at], preset: -1 }),
   );
   const sized = (name, className, trait, values) =>
-    tools.choice(name, className, values.map((value) => [value, whole(value)]), (value) => set({ [trait]: Number(value), preset: -1 }));
+    tools.choice(
+      name, className, values.map((value) => [value, whole(value)]), (value) => set({ [trait]: Number(value), preset: -1 }),
+    );
   const width = sized(words.width, "tl-width", "d_model", choices.widths);
   const length = sized(words.length, "tl-length", "n", choices.lengths);
   const sizes = html("div", { class: "tl-row tl-controls tl-sizes" }, heads.label, width.label, length.label);
@@ -110,24 +114,29 @@ function build(model, element) {
   // The paper's table 3
   const bleuBody = html("tbody");
   const bleuRows = choices.table_3.map(([h, dK, perplexity, bleu]) => {
-    const bar = html("span", { class: "tl-bar", "aria-hidden": "true" }, html("span", { style: `width:${((bleu - 24) / 2) * 100}%` }));
-    const line = html("tr", {}, html("th", { scope: "row" }, String(h)), html("td", {}, String(dK)), html("td", {}, number(perplexity)));
-    line.append(html("td", {}, bar, number(bleu, 1)));
+    const filled = html("span", { style: `width:${((bleu - 24) / 2) * 100}%` }); // from 24 to 26, as the caption says
+    const bar = html("span", { class: "tl-bar", "aria-hidden": "true" }, filled);
+    const line = html("tr", {}, html("th", { scope: "row" }, String(h)), html("td", {}, String(dK)));
+    line.append(html("td", {}, number(perplexity)), html("td", {}, bar, number(bleu, 1)));
     bleuBody.append(line);
     return { h, line };
   });
-  const bleuHead = html("tr", {}, ...[words.bleu_h, "d_k", words.bleu_ppl, words.bleu_score].map((name) => html("th", { scope: "col" }, name)));
+  const bleuNames = [words.bleu_h, "d_k", words.bleu_ppl, words.bleu_score];
+  const bleuHead = html("tr", {}, ...bleuNames.map((name) => html("th", { scope: "col" }, name)));
   const bleuTable = html("table", { class: "tl-bleu" }, html("caption", {}, words.bleu), html("thead", {}, bleuHead), bleuBody);
 
   // The maps, and the test of the order
   const maps = html("div", { class: "tl-matrices tl-maps" });
   const mapsTitle = html("p", { class: "tl-heading" }, words.maps);
   const few = html("p", { class: "tl-legend" });
-  const query = tools.choice(words.row, "tl-query-choice", tokens.map(({ token, gloss }, i) => [i, `${token} ${gloss}`]), (i) => set({ row: Number(i) }));
+  const queries = tokens.map(({ token, gloss }, i) => [i, `${token} ${gloss}`]);
+  const query = tools.choice(words.row, "tl-query-choice", queries, (i) => set({ row: Number(i) }));
   const said = html("p", { class: "tl-said" });
   const ways = (name, values) => values.map((value) => [value, words[`${name}_${value}`]]);
-  const split = tools.choice(words.split, "tl-split", ways("split", ["features", "reshape"]), (value) => set({ split: value, preset: -1 }));
-  const together = tools.choice(words.together, "tl-together", ways("together", ["concat", "sum"]), (value) => set({ together: value, preset: -1 }));
+  const splits = ways("split", ["features", "reshape"]);
+  const split = tools.choice(words.split, "tl-split", splits, (value) => set({ split: value, preset: -1 }));
+  const sums = ways("together", ["concat", "sum"]);
+  const together = tools.choice(words.together, "tl-together", sums, (value) => set({ together: value, preset: -1 }));
   const reverse = tools.tick(words.reverse, "tl-reverse", (on) => set({ reverse: on, preset: -1 }));
   const rows = tools.tick(words.rows, "tl-rows", (on) => set({ rows: on, preset: -1 }));
   const difference = html("strong", { class: "tl-difference" });

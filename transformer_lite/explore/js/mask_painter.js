@@ -1,5 +1,5 @@
 // The mask painter: paint who may attend to whom, and see the weights, the influence matrix and the leaks.
-// common.js stands before it. The functions at the top are pure and are compared with transformer_lite/explore/masks.py in the tests.
+// common.js stands before it. The functions at the top are pure; the tests compare them with transformer_lite/explore/masks.py.
 
 /** Self-attention of x (n, d) under mask (n, n); `way` says how hidden cells are hidden: "before", "after" or "zero". */
 export function layer(x, [wQ, wK, wV, wO], mask, way) {
@@ -87,7 +87,8 @@ function build(model, element) {
       }),
     );
     place.classList.toggle("tl-many", n > nReal);
-    place.replaceChildren(html("div", {}, mask.table), html("div", {}, weights.table), html("div", {}, moved.table, html("p", { class: "tl-legend" }, words.legend)));
+    const legend = html("p", { class: "tl-legend" }, words.legend);
+    place.replaceChildren(html("div", {}, mask.table), html("div", {}, weights.table), html("div", {}, moved.table, legend));
     shown = { cells: mask.cells, mask, weights, influence: moved, buttons };
     moveCursor(...cursor, false);
 
@@ -156,7 +157,9 @@ function build(model, element) {
   const layerChoice = html("fieldset", {}, html("legend", {}, words.layers), ...radios.map((radio) => radio.label));
   const ways = ["before", "after", "zero"].map((way) => [way, words[`way_${way}`]]);
   const way = tools.choice(words.way, "tl-way", ways, (value) => set({ way: value }));
-  const pads = tools.tick(words.pads, "tl-pads", (on) => set({ mask: resize(model.get("mask"), on ? nPadded : nReal), preset: -1 }));
+  const pads = tools.tick(words.pads, "tl-pads", (on) =>
+    set({ mask: resize(model.get("mask"), on ? nPadded : nReal), preset: -1 }),
+  );
   const controls = html("div", { class: "tl-row" }, layerChoice, way.label, pads.label);
   const note = html("p", { class: "tl-note" });
   root.append(tools.question(), place, lamps, controls, tools.presets(), note, tools.status);
@@ -181,7 +184,8 @@ function build(model, element) {
         button.textContent = open ? "✓" : "×";
         button.classList.toggle("tl-may", open);
         button.setAttribute("aria-pressed", open);
-        button.setAttribute("aria-label", fill(words.cell, { row: name(i), column: name(j), state: open ? words.open : words.closed }));
+        const label = { row: name(i), column: name(j), state: open ? words.open : words.closed };
+        button.setAttribute("aria-label", fill(words.cell, label));
         paint(shown.weights.cells[i][j], weights[i][j], weights[i][j] === 0 ? "0" : number(weights[i][j]));
         const cell = shown.influence.cells[i][j];
         const leak = moved[i][j] && i < nReal && j > i;

@@ -370,7 +370,7 @@ function build(model, element) {
     const both = (show) => [...new Set(waves.map(show))].join(" / ");
     const lines = wave0 === null ? [words.wave_none] : [fill(words.wave_line, { wavelength: both(lengthOf), frequency: both((one) => one.toFixed(4)) })];
     if (wave0 !== null && Math.abs(wave0 - paper) > 1e-12) lines.push(fill(words.wave_paper, { wavelength: lengthOf(paper) }));
-    wave.textContent = lines.join(" ");
+    wave.textContent = lines.join(model.get("lang") === "ja" ? "" : " ");
     const low = number(Math.min(...measured.angle));
     const high = number(Math.max(...measured.angle));
     turn.textContent = fill(measured.same ? words.turn_same : words.turn_differs, { k, turn: number(measured.angle[p], 4), low, high });

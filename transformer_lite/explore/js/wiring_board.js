@@ -1,5 +1,5 @@
 // The wiring board: plug Q, K and V into their sources, and see which attention it is, its map and its influence matrix.
-// common.js stands before it. The functions at the top are pure and are compared with transformer_lite/explore/wiring.py in the tests.
+// common.js stands before it. The functions at the top are pure; the tests compare them with transformer_lite/explore/wiring.py.
 
 const SOURCES = ["x", "memory", "y"];
 const SOCKETS = { query_from: "Q", key_from: "K", value_from: "V" };
@@ -9,7 +9,8 @@ export function attend(vectors, [wQ, wK, wV, wO], { query_from, key_from, value_
   const scores = scoresOf(multiplied(vectors[query_from], wQ), multiplied(vectors[key_from], wK));
   const weights = scores.map((row, i) => rowSoftmax(row.map((score, j) => (causal && j > i ? -Infinity : score))));
   const values = vectors[value_from];
-  return { weights, output: values.length === weights[0].length ? multiplied(multiplied(weights, multiplied(values, wV)), wO) : null };
+  const fits = values.length === weights[0].length;
+  return { weights, output: fits ? multiplied(multiplied(weights, multiplied(values, wV)), wO) : null };
 }
 
 /** [i][j]: whether output i moves when row j of x, memory and y (below one another) does; null where there is no output. */
@@ -74,7 +75,8 @@ function build(model, element) {
 
   // Controls
   const options = (name, values) => values.map((value) => [value, words[`${name}_${value}`]]);
-  const goal = tools.choice(words.goal, "tl-goal", options("goal", ["encoder", "decoder", "cross"]), (value) => set({ goal: value, preset: -1 }));
+  const goals = options("goal", ["encoder", "decoder", "cross"]);
+  const goal = tools.choice(words.goal, "tl-goal", goals, (value) => set({ goal: value, preset: -1 }));
   const ways = options("direction", ["ja-en", "en-ja"]);
   const direction = tools.choice(words.direction, "tl-direction", ways, (value) => set({ direction: value }));
   const causal = tools.tick(words.causal, "tl-causal", (on) => set({ causal: on, preset: -1 }));
@@ -93,7 +95,8 @@ function build(model, element) {
   const plugs = Object.entries(SOCKETS).map(([name, socket], i) => {
     const wire = svg("path", { class: "tl-wire", stroke: COLOURS[i], "stroke-dasharray": WIRE_DASHES[i] });
     const hole = svg("circle", { cx: BOARD.to + 13, cy: middle(i), r: 13, fill: COLOURS[i] });
-    const letter = svg("text", { x: BOARD.to + 13, y: middle(i) + 5, class: `tl-socket tl-socket-${i}`, "text-anchor": "middle" }, socket);
+    const at = { x: BOARD.to + 13, y: middle(i) + 5, "text-anchor": "middle" };
+    const letter = svg("text", { ...at, class: `tl-socket tl-socket-${i}` }, socket);
     wires.append(wire, hole, letter);
     return { name, wire, i };
   });
@@ -101,11 +104,12 @@ function build(model, element) {
   const body = html("tbody");
   const radios = [];
   for (const [name, socket] of Object.entries(SOCKETS)) {
-    const row = html("tr", { role: "radiogroup", "aria-label": fill(words.from, { socket }) }, html("th", { scope: "row" }, socket));
+    const row = html("tr", { role: "radiogroup", "aria-label": fill(words.from, { socket }) });
+    row.append(html("th", { scope: "row" }, socket));
     for (const source of SOURCES) {
       const label = `${fill(words.from, { socket })} ${words[`source_${source}`]}`;
-      const input = html("input", { type: "radio", name: `tl-${name}-${group}`, value: source, class: `tl-${name}`, "aria-label": label });
-      focusable(input);
+      const one = { type: "radio", name: `tl-${name}-${group}`, value: source, class: `tl-${name}` };
+      const input = focusable(html("input", { ...one, "aria-label": label }));
       listen(input, "change", () => set({ [name]: source, preset: -1 }));
       radios.push({ name, source, input });
       row.append(html("td", {}, html("label", {}, input)));
@@ -117,7 +121,8 @@ function build(model, element) {
   const board = html("div", { class: "tl-board" }, plugTable, wires, meanings);
 
   // The map as lines, and as a matrix
-  const lines = focusable(svg("svg", { class: "tl-lines", tabindex: 0, role: "application", "aria-roledescription": words.map_role }));
+  const lines = focusable(svg("svg", { class: "tl-lines", tabindex: 0, role: "application" }));
+  lines.setAttribute("aria-roledescription", words.map_role);
   const map = html("div", { class: "tl-map" }, html("p", { class: "tl-heading" }, words.map), lines);
   const matrixPlace = html("div");
   const influencePlace = html("div", { class: "tl-influences" });
@@ -175,7 +180,8 @@ function build(model, element) {
   listen(lines, "keydown", (event) => {
     const n = drawn.rows.length;
     const row = model.get("row");
-    const next = { ArrowDown: Math.min(row + 1, n - 1), ArrowUp: Math.max(Math.min(row, n) - 1, 0), Home: 0, End: n - 1, Escape: -1 }[event.key];
+    const [up, down] = [Math.max(Math.min(row, n) - 1, 0), Math.min(row + 1, n - 1)];
+    const next = { ArrowDown: down, ArrowUp: up, Home: 0, End: n - 1, Escape: -1 }[event.key];
     if (next === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     pointed = null;
@@ -192,7 +198,8 @@ function build(model, element) {
     const tall = height(Math.max(queries.length, keys.length) - 1) + 22;
     lines.setAttribute("viewBox", `0 0 ${LINES.width} ${tall}`);
     const table = matrixTable({
-      caption: words.weights, corner: `${words.row_query}\n${words.column_key}`, rows: queries, columns: keys, more: [words.row_sum], lang,
+      caption: words.weights, corner: `${words.row_query}\n${words.column_key}`, rows: queries, columns: keys,
+      more: [words.row_sum], lang,
     });
     table.table.classList.add("tl-shown-weights");
     const ends = keys.map((_, j) => svg("text", { x: LINES.width - 2, y: height(j) + 4, "text-anchor": "end", class: "tl-end" }));
@@ -216,7 +223,8 @@ function build(model, element) {
       table.more[i][0].textContent = number(weights[i].reduce((sum, weight) => sum + weight, 0));
       return { group, edges, line: table.lines[i] };
     });
-    lines.replaceChildren(...rows.map((row) => row.group), ...keys.map((key, j) => label(key, LINES.right, height(j), "start")), ...ends);
+    const names = keys.map((key, j) => label(key, LINES.right, height(j), "start"));
+    lines.replaceChildren(...rows.map((row) => row.group), ...names, ...ends);
     matrixPlace.replaceChildren(table.table);
     drawn = { rows, weights, ends };
   };
@@ -232,8 +240,8 @@ function build(model, element) {
     const corner = `${words.row_output}\n${words.column_input}`;
     const table = matrixTable({ caption: words.influence, corner, rows, columns, lang });
     table.table.classList.add("tl-thin");
-    const groups = html("tr", {}, html("td"), ...SOURCES.map((source) => html("th", { scope: "colgroup", colspan: tokens[source].length }, source)));
-    groups.className = "tl-groups";
+    const groups = html("tr", { class: "tl-groups" }, html("td"));
+    for (const source of SOURCES) groups.append(html("th", { scope: "colgroup", colspan: tokens[source].length }, source));
     table.table.tHead.prepend(groups);
     moved.forEach((line, i) =>
       line.forEach((yes, j) => {
