@@ -48,7 +48,7 @@ def test_every_message_can_be_read_on_a_console_of_that_encoding(encoding, langs
     """No character falls to a question mark. (Japanese cannot be had in ASCII.)"""
     lost = {}
     for key, lang, text in in_both_languages():
-        if lang in langs:
+        if lang in langs and not key.startswith("course.page."):  # those stand in notebooks, never on a console
             for character in set(text) - {"?"}:
                 if printable(character, encoding) == "?":
                     lost.setdefault(character, []).append((key, lang))

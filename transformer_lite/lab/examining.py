@@ -153,7 +153,7 @@ def _asked(questions: Sequence[Question], chapter: course.Chapter) -> list[str]:
     )
     return [
         message("lab.lens_asked", count=len(questions), kinds=counted)
-        + message("lab.lens_space")
+        + ("" if current() == "ja" else " ")
         + message("lab.lens_difficulty", easy=difficulty[1], medium=difficulty[2], hard=difficulty[3]),
         *([message("lab.lens_sections", sections=sections)] if sections else []),
     ]
