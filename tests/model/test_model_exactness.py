@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+
 from transformer_lite import equations
 from transformer_lite.model import (
     AddAndNorm,
@@ -102,7 +103,9 @@ def test_attention_is_the_equation(masked, float64):
     if masked:
         mask[0, 1] = False  # a row that may attend to nothing
     output, weights = scaled_dot_product_attention(q, k, v, mask)
-    expected = equations.scaled_dot_product_attention(*(x.numpy() for x in (q, k, v)), mask=None if mask is None else mask.numpy())
+    expected = equations.scaled_dot_product_attention(
+        *(x.numpy() for x in (q, k, v)), mask=None if mask is None else mask.numpy()
+    )
     close(output, expected.output)
     close(weights, expected.weights)
     if masked:
@@ -120,7 +123,11 @@ def test_multi_head_attention_is_the_equation(kind, need_weights, float64):
     # In the equations a mask needs the heads' axis only where it has a batch of its own.
     as_array = None if mask is None else (mask.unsqueeze(1) if mask.dim() == 3 else mask).numpy()
     expected = equations.multi_head_attention(
-        x.numpy(), arrays(attention), H, mask=None if as_array is None else mask.numpy(), memory=None if given is None else given.numpy()
+        x.numpy(),
+        arrays(attention),
+        H,
+        mask=None if as_array is None else mask.numpy(),
+        memory=None if given is None else given.numpy(),
     )
     close(got[0] if need_weights else got, expected.output)
     if need_weights:

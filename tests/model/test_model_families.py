@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+
 from transformer_lite import equations, model
 from transformer_lite.model import (
     Transformer,
@@ -141,13 +142,17 @@ def translators():
     sizes = {"source_vocab": 11, "target_vocab": 11, "d_model": 16}
     for attention, layers in (("none", 2), ("bahdanau", 1), ("gnmt", 3)):
         for cell in ("rnn", "lstm"):
-            yield baselines.RecurrentTranslator(baselines.RecurrentConfig(**sizes, n_layers=layers, cell=cell, attention=attention))
+            yield baselines.RecurrentTranslator(
+                baselines.RecurrentConfig(**sizes, n_layers=layers, cell=cell, attention=attention)
+            )
     for dilated in (False, True):
         yield baselines.ConvolutionalTranslator(baselines.ConvolutionalConfig(**sizes, dilated=dilated))
     yield Transformer(TransformerConfig(**SMALL))
 
 
-@pytest.mark.parametrize("net", list(translators()), ids=lambda net: f"{type(net).__name__}-{getattr(net.config, 'attention', '')}")
+@pytest.mark.parametrize(
+    "net", list(translators()), ids=lambda net: f"{type(net).__name__}-{getattr(net.config, 'attention', '')}"
+)
 def test_one_interface_one_law(net):
     """Logits of one shape; padding changes nothing; no prediction sees a later token; one training loop serves all."""
     net.eval()
@@ -253,7 +258,10 @@ def test_table_3_computed_against_published():
     for row in counting.TABLE_3:
         if row.millions:
             assert counting.parameters_of(row.config) / 1e6 == pytest.approx(row.millions, rel=0.07), row
-    by_change = {(row.row, row.config.n_layers, row.config.d_ff, row.config.d_k): counting.parameters_of(row.config) for row in counting.TABLE_3}
+    by_change = {
+        (row.row, row.config.n_layers, row.config.d_ff, row.config.d_k): counting.parameters_of(row.config)
+        for row in counting.TABLE_3
+    }
     base = by_change["base", 6, 2048, None]
     assert base - by_change["B", 6, 2048, 16] == 18 * 2 * 512 * 384  # differences agree with the paper where totals do not
     assert by_change["C", 6, 4096, None] - base == 12 * 2 * 512 * 2048 + 12 * 2048
@@ -291,7 +299,13 @@ def test_the_configuration_is_the_papers_and_frozen():
     base, big = TransformerConfig.base(), TransformerConfig.big()
     assert (base.n_layers, base.d_model, base.d_ff, base.n_heads, base.dropout) == (6, 512, 2048, 8, 0.1)
     assert (big.n_layers, big.d_model, big.d_ff, big.n_heads, big.dropout) == (6, 1024, 4096, 16, 0.3)
-    assert (base.norm, base.activation, base.positions, base.tied, base.has_final_norm) == ("post", "relu", "sinusoidal", True, False)
+    assert (base.norm, base.activation, base.positions, base.tied, base.has_final_norm) == (
+        "post",
+        "relu",
+        "sinusoidal",
+        True,
+        False,
+    )
     with pytest.raises(dataclasses.FrozenInstanceError):
         base.d_model = 3
     net = Transformer(TransformerConfig(**SMALL))
@@ -299,7 +313,9 @@ def test_the_configuration_is_the_papers_and_frozen():
 
 
 def test_learned_positions_end_and_sinusoids_do_not():
-    learned, fixed = (Transformer(TransformerConfig(**SMALL, positions=p, max_positions=8)).eval() for p in ("learned", "sinusoidal"))
+    learned, fixed = (
+        Transformer(TransformerConfig(**SMALL, positions=p, max_positions=8)).eval() for p in ("learned", "sinusoidal")
+    )
     ids = torch.randint(3, 11, (1, 12))
     with pytest.raises(ValueError, match="8 learned positions"):
         learned(ids, ids)

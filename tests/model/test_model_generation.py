@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+
 from transformer_lite.model import Transformer, TransformerConfig
 from transformer_lite.model.baselines import (
     ConvolutionalConfig,
@@ -30,8 +31,9 @@ def transformer(seed=0, **changes):
 def baselines():
     sizes = {"source_vocab": 13, "target_vocab": 9, "d_model": 16}
     for cell, attention, layers in (("rnn", "none", 1), ("lstm", "none", 2), ("lstm", "bahdanau", 1), ("lstm", "gnmt", 3)):
-        yield f"{cell}-{attention}", lambda c=cell, a=attention, n=layers: RecurrentTranslator(
-            RecurrentConfig(**sizes, n_layers=n, cell=c, attention=a)
+        yield (
+            f"{cell}-{attention}",
+            lambda c=cell, a=attention, n=layers: RecurrentTranslator(RecurrentConfig(**sizes, n_layers=n, cell=c, attention=a)),
         )
     for dilated in (False, True):
         yield f"convolution-{dilated}", lambda d=dilated: ConvolutionalTranslator(ConvolutionalConfig(**sizes, dilated=d))
@@ -167,7 +169,8 @@ def gpt(seed=0):
 def test_sampling_is_the_same_with_and_without_cache_and_repeatable(choices):
     model, prompt = gpt(), torch.tensor([[1, 4, 5], [1, 6, 7]])
     draws = [
-        model.generate(prompt, 12, **choices, cache=cache, generator=torch.Generator().manual_seed(5)) for cache in (True, False, True)
+        model.generate(prompt, 12, **choices, cache=cache, generator=torch.Generator().manual_seed(5))
+        for cache in (True, False, True)
     ]
     assert torch.equal(draws[0], draws[1]) and torch.equal(draws[0], draws[2])
 

@@ -91,7 +91,8 @@ def picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> 
         drawn = figures.new_figure(900, 400)
         left, right = drawn.subplots(1, 2, width_ratios=(3, 2))
         curves = figures.Lines(result.factors, distances, say("left"), say("factor"), say("distance"), log_x=True)
-        figures.draw_lines(left, curves, "center right")
+        figures.draw_lines(left, curves, None)
+        left.legend(loc="center left", fontsize=9)
         left.xaxis.set_major_formatter(lambda value, _: _fraction(value))
         left.set_xticks(result.factors[::2])
         for i, row in enumerate(result.asymmetry):
