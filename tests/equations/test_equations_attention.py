@@ -7,7 +7,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from transformer_lite.equations import Attention, attention_scores, causal_mask, scaled_dot_product_attention, softmax
+from transformer_lite.equations import (
+    Attention,
+    attention_scores,
+    blocked_attention,
+    causal_mask,
+    scaled_dot_product_attention,
+    softmax,
+)
 
 settings.register_profile("course", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("course")
@@ -300,3 +307,64 @@ def test_unscaled_scores_of_wide_vectors_saturate_softmax():
         largest[d_k] = softmax(scaled).max(axis=-1).mean(), softmax(scaled * d_k**0.5).max(axis=-1).mean()
     assert all(0.2 < scaled < 0.4 for scaled, _ in largest.values())
     assert largest[4][1] < largest[64][1] < largest[512][1] and largest[512][1] > 0.9
+
+
+# --------------------------------------------------------------------------------------------------------------- in blocks
+
+
+@given(problems(masked=True), st.integers(1, 7))
+def test_in_blocks_it_is_the_same(problem, block):
+    queries, keys, values, mask = problem
+    expected = scaled_dot_product_attention(queries, keys, values, mask=mask).output
+    np.testing.assert_allclose(blocked_attention(queries, keys, values, mask, block), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_in_blocks_batches_are_broadcast_and_the_type_is_kept():
+    rng = np.random.default_rng(0)
+    queries, keys, values = rng.normal(size=(2, 1, 5, 4)), rng.normal(size=(3, 6, 4)), rng.normal(size=(6, 2))
+    expected = scaled_dot_product_attention(queries, keys, values).output
+    got = blocked_attention(queries, keys, values, block=2)
+    assert got.shape == (2, 3, 5, 2)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    masked = blocked_attention(queries, keys, values, np.tri(5, 6, dtype=bool), 2)
+    np.testing.assert_allclose(masked, scaled_dot_product_attention(queries, keys, values, mask=np.tri(5, 6, dtype=bool)).output)
+    assert blocked_attention(*(x.astype(np.float32) for x in (queries, keys, values))).dtype == np.float32
+
+
+def test_in_blocks_large_scores_do_not_overflow():
+    queries, keys, values = np.full((2, 4), 1e3), np.eye(3, 4) * 1e3, np.eye(3)
+    with np.errstate(all="raise", under="ignore"):
+        np.testing.assert_allclose(blocked_attention(queries, keys, values), np.full((2, 3), 1 / 3))
+
+
+def test_in_blocks_memory_grows_with_n_and_not_with_its_square():
+    import tracemalloc
+
+    def peak(n):
+        rng = np.random.default_rng(1)
+        arrays = [rng.normal(size=(n, 8)).astype(np.float32) for _ in range(3)]
+        tracemalloc.start()
+        blocked_attention(*arrays, block=64)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(2048) < 2.5 * peak(1024)
+    assert peak(2048) < 2048**2  # a quarter of what one matrix of weights would take
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"block": 0}, "block"),
+        ({"queries": np.ones(3)}, "queries"),
+        ({"keys": np.ones((4, 2))}, "keys"),
+        ({"values": np.ones((3, 2))}, "values"),
+        ({"mask": np.ones((2, 4))}, "Boolean"),
+        ({"mask": np.ones((3, 4), dtype=bool)}, "broadcastable"),
+    ],
+)
+def test_in_blocks_wrong_input_is_named(change, words):
+    given_ = {"queries": np.ones((2, 3)), "keys": np.ones((4, 3)), "values": np.ones((4, 2))}
+    with pytest.raises(ValueError, match=words):
+        blocked_attention(**given_ | change)

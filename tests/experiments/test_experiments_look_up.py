@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from transformer_lite.equations import Projections, cross_attention, self_attention
 from transformer_lite.experiments import experiments
 from transformer_lite.experiments.look_up import FACTORS, N_ENTRIES, PROJECTIONS, look_up
 
@@ -94,3 +95,13 @@ def test_the_picture_has_a_drawing_a_table_of_all_numbers_and_a_sentence_in_its_
     assert picture.png.startswith(b"\x89PNG")
     assert len(picture.table) == 1 + len(FACTORS) + 1 + 3 and all(len(row) == 4 for row in picture.table)
     assert words in picture.text and "{" not in picture.text and "0.75" in picture.text and "0.84" in picture.text
+
+
+def test_the_examples_of_the_exercises_in_chapter_3():
+    matrices = Projections(*(np.array([[float(number)]]) for number in (2, 1, 3, 1)))
+    output, weights = self_attention([[1.0], [0.0]], matrices)
+    np.testing.assert_allclose(weights, [[0.881, 0.119], [0.5, 0.5]], atol=5e-4)
+    np.testing.assert_allclose(output, [[2.642], [1.5]], atol=5e-4)
+    output, weights = cross_attention([[1.0]], [[1.0], [0.0], [0.0]], matrices)
+    np.testing.assert_allclose(weights, [[0.787, 0.107, 0.107]], atol=5e-4)
+    np.testing.assert_allclose(output, [[2.361]], atol=5e-4)

@@ -68,6 +68,7 @@ def test_the_numbers_that_chapter_2_quotes(result):
     assert ends(result.scaled, "largest") == [0.31, 0.32]
     assert ends(result.scaled, "entropy") == [1.94, 1.92]
     assert ends(result.scaled, "gradient") == [0.34, 0.35]
+    assert ends(result.flattened, "largest") == [0.19, 0.11]
     assert ends(result.flattened, "entropy") == [2.19, 2.30]
     assert ends(result.flattened, "gradient") == [0.32, 0.30]
 

@@ -5,6 +5,7 @@ attend**. A row of a picture or matrix of attention is one query, a column one k
 """
 
 from transformer_lite.equations.attention import Attention, attention_scores, scaled_dot_product_attention, softmax
+from transformer_lite.equations.blocked import blocked_attention
 from transformer_lite.equations.counting import AttentionCost, LayerCost, attention_cost, layer_cost, parameter_count
 from transformer_lite.equations.decoding import cached_decoding
 from transformer_lite.equations.guarding import ReferenceUsed, forbid
@@ -34,6 +35,7 @@ __all__ = [
     "add_and_norm",
     "attention_cost",
     "attention_scores",
+    "blocked_attention",
     "cached_decoding",
     "causal_mask",
     "cross_attention",

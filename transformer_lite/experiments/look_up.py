@@ -86,7 +86,7 @@ def picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> 
     columns = ("asymmetry", "weights_asymmetry", "self_first")
     table.append([say("projections"), *(say(column) for column in columns)])
     for i, name in enumerate(names):
-        table.append([name, *(figures.number(getattr(result, column)[i].mean()) for column in columns)])
+        table.append([name, *(figures.number(getattr(result, column)[i].mean(), 3) for column in columns)])
     with figures.style():
         drawn = figures.new_figure(900, 400)
         left, right = drawn.subplots(1, 2, width_ratios=(3, 2))

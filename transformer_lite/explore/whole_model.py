@@ -40,7 +40,7 @@ PARTS = (
     Part("output", (8,), "decoder", 8.6),
     Part("next_word", (10,), "decoder", 9.5),
 )
-CENTRES = {"encoder": 2.2, "decoder": 8.2}
+CENTRES = {"encoder": 2.2, "decoder": 8.5}
 HALF_WIDTH, HALF_HEIGHT = 1.95, 0.32
 PLAIN, MIXING = "#f4f4f4", "#cfe6f5"
 
@@ -57,7 +57,7 @@ def whole_model(lang: str | None = None) -> figures.Picture:
     with figures.style():
         drawn = figures.new_figure(860, 720)
         axes = drawn.subplots()
-        axes.set_xlim(-0.7, 11.1)
+        axes.set_xlim(-0.7, 11.4)
         axes.set_ylim(-0.3, 9.8)
         axes.axis("off")
         _frames(axes, lang)
@@ -70,7 +70,7 @@ def whole_model(lang: str | None = None) -> figures.Picture:
         for part in PARTS:
             chapters = ", ".join(map(str, part.chapters)) or "–"
             mixing = _say("yes" if part.mixes else "no", lang)
-            table.append([_say(part.stack, lang), _say(part.name, lang).replace("\n", " "), chapters, mixing])
+            table.append([_say(part.stack, lang), _say(part.name, lang), chapters, mixing])
         return figures.picture(drawn, title=title, table=table, text=_say("note", lang), lang=lang)
 
 
