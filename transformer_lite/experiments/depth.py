@@ -293,7 +293,12 @@ def _quoted(result: Depth) -> dict[str, str]:
 
 
 def scientific(value: float) -> str:
-    """``1.4e-07`` as ``1 × 10⁻⁷``, ``4.7e4`` as ``5 × 10⁴``; two plain decimals from 0.01 up to 100."""
+    """``1.4e-07`` as ``1 × 10⁻⁷``, ``4.7e4`` as ``5 × 10⁴``; two plain decimals from 0.01 up to 100.
+
+    What is below 10⁻¹² is rounding, and differs from machine to machine: ``< 10⁻¹²``.
+    """
+    if 0 < abs(value) < 1e-12:
+        return "< 10⁻¹²"
     if value == 0 or 0.005 <= abs(value) < 100:
         return f"{value:.2f}"
     digits, exponent = f"{value:.0e}".split("e")
