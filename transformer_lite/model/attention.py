@@ -88,9 +88,10 @@ class KeyValueCache:
         if self._keys is None:
             self._keys = keys.new_empty(*keys.shape[:2], self.capacity, keys.shape[-1])
             self._values = values.new_empty(*values.shape[:2], self.capacity, values.shape[-1])
-        start, self.length = self.length, self.length + keys.shape[-2]
-        if self.length > self.capacity:
-            raise ValueError(f"the cache has room for {self.capacity} tokens; token number {self.length} does not fit.")
+        start, end = self.length, self.length + keys.shape[-2]
+        if end > self.capacity:
+            raise ValueError(f"the cache has room for {self.capacity} tokens; token number {end} does not fit.")
+        self.length = end
         self._keys[:, :, start : self.length] = keys
         self._values[:, :, start : self.length] = values
         return self._keys[:, :, : self.length], self._values[:, :, : self.length]
@@ -98,8 +99,7 @@ class KeyValueCache:
     def reorder(self, rows: Tensor) -> None:
         """Keep the sentences ``rows`` (new_batch,) of the batch, in that order: what beam search chose to go on with."""
         if self._keys is not None:
-            self._keys[: len(rows), :, : self.length] = self._keys[rows, :, : self.length]
-            self._values[: len(rows), :, : self.length] = self._values[rows, :, : self.length]
+            self._keys, self._values = self._keys[rows], self._values[rows]
 
 
 class MultiHeadAttention(nn.Module):
@@ -158,7 +158,14 @@ class MultiHeadAttention(nn.Module):
 
         Returns:
             (batch, n_q, d_model); with ``need_weights`` also the weights (batch, h, n_q, n_k).
+
+        Raises:
+            ValueError: ``queries`` or ``memory`` of another shape. TypeError: a mask that is not Boolean.
         """
+        for name, n, x in (("queries", "n_q", queries), ("memory", "n_k", memory)):
+            # Without a batch the axes of positions and features would change places, and nothing else would notice.
+            if x is not None and (x.dim() != 3 or x.shape[-1] != self.d_model):
+                raise ValueError(f"{name} must have shape (batch, {n}, d_model = {self.d_model}); got {tuple(x.shape)}.")
         if memory is None:
             q, k, v = self.split_heads(F.linear(queries, self.w_qkv, self.b_qkv))
             if cache is not None:

@@ -1,7 +1,7 @@
 """What the Transformer is compared with: recurrent and convolutional encoder-decoders with the same interface.
 
 ``model(source_ids, target_ids)`` gives logits (batch, n_target, vocab), ``model.generate`` writes: one training loop serves all.
-They are small and for comparison; none is a copy of a published system.
+They are small and for comparison; none is a copy of a published system. Padding belongs at the end of a sentence.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer_lite.model.attention import padding_mask
+from transformer_lite.model.config import own_padding
 from transformer_lite.model.generation import Translator
 
 Cell = Literal["rnn", "lstm"]
@@ -59,6 +60,7 @@ class RecurrentConfig:
             raise ValueError(f"d_model must be even, as a bidirectional layer halves it; got {self.d_model}.")
         if self.attention == "gnmt" and self.n_layers < 2:
             raise ValueError(f"n_layers must be 2 or more with attention='gnmt'; got {self.n_layers}.")
+        own_padding(self.pad_id, self.bos_id, self.eos_id)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
@@ -81,10 +83,10 @@ class AdditiveAttention(nn.Module):
             queries: (batch, n_q, d_model).
             keys: (batch, n_k, d_model), ``w_k(memory)``, computed once for all queries.
             memory: (batch, n_k, d_model).
-            mask: (batch, 1, n_k), True at real tokens.
+            mask: (batch, 1, n_k), True at real tokens. Where there are none, context and weights are zeros.
         """
         scores = self.v(torch.tanh(self.w_q(queries).unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)  # (batch, n_q, n_k)
-        weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
+        weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1).masked_fill(~mask, 0.0)
         return weights @ memory, weights
 
 
@@ -246,6 +248,7 @@ class ConvolutionalConfig:
         _sizes(self, "source_vocab", "target_vocab", "d_model", "n_layers", "kernel", "max_positions")
         if self.kernel % 2 == 0:
             raise ValueError(f"kernel must be odd, so that it has a middle; got {self.kernel}.")
+        own_padding(self.pad_id, self.bos_id, self.eos_id)
 
     def dilation(self, layer: int) -> int:
         """How far apart the tokens are that layer number ``layer`` (from 0) looks at."""

@@ -31,7 +31,7 @@ class TransformerConfig:
         tied: the output projection is the target's embedding table, as in the paper; else a matrix of its own.
         bias: whether attention projections have biases, as in PyTorch; the paper writes none.
         eps: of LayerNorm.
-        pad_id, bos_id, eos_id: the tokens that fill up, open and close a sentence.
+        pad_id, bos_id, eos_id: the tokens that fill up, open and close a sentence; only the last two may be the same one.
 
     Source: Vaswani et al. 2017, §3 and table 3.
     """
@@ -77,6 +77,7 @@ class TransformerConfig:
         for name in ("pad_id", "bos_id", "eos_id"):
             if not 0 <= getattr(self, name) < smallest:
                 raise ValueError(f"{name} must be one of the {smallest} tokens, 0 to {smallest - 1}; got {getattr(self, name)}.")
+        own_padding(self.pad_id, self.bos_id, self.eos_id)
 
     @classmethod
     def base(cls, vocab: int = 37_000, **changes: Any) -> Self:
@@ -107,6 +108,13 @@ class TransformerConfig:
 def _positive(name: str, size: Any) -> None:
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         raise ValueError(f"{name} must be a whole number, 1 or more; got {size!r}.")
+
+
+def own_padding(pad_id: int, bos_id: int, eos_id: int) -> None:
+    """Padding is hidden and never written: a BOS of the same number would be hidden with it, such an EOS never be written."""
+    for name, token in (("bos_id", bos_id), ("eos_id", eos_id)):
+        if token == pad_id:
+            raise ValueError(f"{name} must differ from pad_id, which is hidden by the masks and never written; both are {token}.")
 
 
 def _one_of(name: str, given: Any, choices: tuple[str, ...]) -> None:

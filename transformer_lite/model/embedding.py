@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +26,8 @@ def sinusoids(n_positions: int, d_model: int) -> Tensor:
 class SinusoidalPositions(nn.Module):
     """The paper's fixed encoding. No parameters, and no longest length: the table grows when a longer sequence comes."""
 
+    table: Tensor
+
     def __init__(self, n_positions: int, d_model: int):
         super().__init__()
         self.register_buffer("table", sinusoids(n_positions, d_model).to(torch.get_default_dtype()), persistent=False)
@@ -34,6 +38,11 @@ class SinusoidalPositions(nn.Module):
             longer = sinusoids(max(start + n, 2 * len(self.table)), self.table.shape[1])
             self.table = longer.to(self.table)
         return self.table[start : start + n]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self.table = sinusoids(*self.table.shape).to(self.table)  # computed anew: a wider dtype is to have all of its digits
+        return self
 
 
 class LearnedPositions(nn.Module):
@@ -47,7 +56,10 @@ class LearnedPositions(nn.Module):
     def forward(self, n: int, start: int = 0) -> Tensor:
         """The vectors (n, d_model) of positions ``start`` to ``start + n − 1``."""
         if start + n > len(self.table):
-            raise ValueError(f"there are {len(self.table)} learned positions; position {start + n - 1} is not one of them.")
+            raise ValueError(
+                f"there are {len(self.table)} learned positions; position {start + n - 1} (from 0) is not one of them: "
+                "read or write fewer tokens, or make more with max_positions."
+            )
         return self.table[start : start + n]
 
 

@@ -41,6 +41,8 @@ class EncoderOnlyConfig:
         self.blocks()
         if not 0 <= self.mask_id < self.vocab:
             raise ValueError(f"mask_id must be one of the {self.vocab} tokens; got {self.mask_id}.")
+        if self.mask_id == self.pad_id:
+            raise ValueError(f"mask_id must differ from pad_id, which no token attends to; both are {self.mask_id}.")
         if self.n_segments < 1:
             raise ValueError(f"n_segments must be 1 or more; got {self.n_segments}.")
 
@@ -95,7 +97,7 @@ class EncoderOnly(nn.Module):
         return _mean_loss(self(token_ids, segment_ids), labels, IGNORED)
 
     def hide(self, token_ids: Tensor, share: float = 0.15, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Choose ``share`` of the real tokens; of these 80 % become [MASK], 10 % a random token, 10 % stay as they are.
+        """Choose ``share`` of the real tokens; of these 80 % become [MASK], 10 % a random one, never padding, 10 % stay.
 
         Returns:
             The tokens with some hidden, and the labels: the old token at the chosen positions, −100 elsewhere.
@@ -103,9 +105,10 @@ class EncoderOnly(nn.Module):
         real = token_ids != self.config.pad_id
         draw = torch.rand(token_ids.shape, generator=generator).to(token_ids.device)
         chosen = real & (draw < share)
-        labels = token_ids.masked_fill(~chosen, IGNORED)
+        labels = token_ids.long().masked_fill(~chosen, IGNORED)  # a loss wants its labels in 64 bits
         how = torch.rand(token_ids.shape, generator=generator).to(token_ids.device)
-        other = torch.randint(self.config.vocab, token_ids.shape, generator=generator).to(token_ids.device)
+        other = torch.randint(self.config.vocab - 1, token_ids.shape, generator=generator).to(token_ids)
+        other = other + (other >= self.config.pad_id)  # skips the number of padding, which the mask would take out
         hidden = token_ids.masked_fill(chosen & (how < 0.8), self.config.mask_id)
         return torch.where(chosen & (how >= 0.9), other, hidden), labels
 
@@ -158,7 +161,6 @@ class DecoderOnly(nn.Module):
         """Cross-entropy of each token given those before it; padding does not count."""
         return _mean_loss(self(token_ids[:, :-1]), token_ids[:, 1:], self.config.pad_id)
 
-    @torch.inference_mode()
     def generate(
         self,
         token_ids: Tensor,
@@ -188,9 +190,7 @@ class DecoderOnly(nn.Module):
             raise ValueError("token_ids must be prompts of one length, (batch, n) with n of 1 or more, without padding.")
         if max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be 1 or more; got {max_new_tokens}.")
-        was_training = self.training
-        self.eval()
-        try:
+        with generation.writing(self):
             caches = [KeyValueCache(token_ids.shape[1] + max_new_tokens) for _ in self.stack.layers] if cache else None
             fed, everything = token_ids, token_ids
             written = token_ids.new_full((len(token_ids), max_new_tokens), config.pad_id)
@@ -202,13 +202,12 @@ class DecoderOnly(nn.Module):
                 written[:, i] = token
                 ended |= token == config.eos_id
                 if ended.all():
-                    return written[:, : i + 1]
+                    written = written[:, : i + 1]
+                    break
                 # What follows EOS is never read; EOS stands in for padding, so that no row is masked as a whole.
                 fed = token.masked_fill(ended, config.eos_id).unsqueeze(1)
                 everything = torch.cat([everything, fed], dim=1)
-            return written
-        finally:
-            self.train(was_training)
+        return written.clone()  # what inference mode makes could be neither changed nor trained on
 
     def _continue(self, token_ids: Tensor, caches: list[KeyValueCache]) -> Tensor:
         """Take in (batch, n) new tokens; logits (batch, vocab) of the next one."""
@@ -309,7 +308,8 @@ def _blocks(
     eps: float = 1e-5,
 ) -> TransformerConfig:
     """The paper's blocks in the sizes of a relative."""
-    vocab = getattr(config, "vocab", 3)
+    vocab, pad_id = getattr(config, "vocab", 3), getattr(config, "pad_id", 0)
+    unused = (pad_id + 1) % vocab  # BOS and EOS of a relative that has none
     return TransformerConfig(
         source_vocab=vocab,
         d_model=config.d_model,
@@ -322,7 +322,7 @@ def _blocks(
         positions=positions,
         max_positions=getattr(config, "max_positions", 1),
         eps=eps,
-        pad_id=getattr(config, "pad_id", 0),
-        bos_id=getattr(config, "bos_id", min(1, vocab - 1)),
-        eos_id=getattr(config, "eos_id", min(2, vocab - 1)),
+        pad_id=pad_id,
+        bos_id=getattr(config, "bos_id", unused),
+        eos_id=getattr(config, "eos_id", unused),
     )

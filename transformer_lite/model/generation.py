@@ -5,6 +5,8 @@ Whatever can ``start`` and ``step`` is decoded here: the Transformer, with its c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -34,7 +36,6 @@ class Translator(nn.Module):
         """The same, but every step computes all tokens so far anew, where a model can do otherwise."""
         raise NotImplementedError
 
-    @torch.inference_mode()
     def generate(
         self,
         source_ids: Tensor,
@@ -57,11 +58,26 @@ class Translator(nn.Module):
             (batch, n), n ≤ max_new_tokens: the tokens after BOS up to and with EOS, filled up with ``config.pad_id``.
 
         Raises:
-            ValueError: ``source_ids`` is no batch, or a number below 1.
+            ValueError: ``source_ids`` is no batch, a number below 1, or a negative length penalty.
 
         Source: Vaswani et al. 2017, §6.1.
         """
-        return _translate(self, source_ids, max_new_tokens, beam, length_penalty, cache)
+        with writing(self):
+            written = _translate(self, source_ids, max_new_tokens, beam, length_penalty, cache)
+        return written.clone()  # what inference mode makes could be neither changed nor trained on
+
+
+@contextmanager
+def writing(model: nn.Module) -> Iterator[None]:
+    """Evaluation and inference mode; afterwards every part of the model is in the mode in which it was."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 def _translate(
@@ -73,17 +89,15 @@ def _translate(
     for name, size in (("max_new_tokens", limit), ("beam", beam)):
         if size < 1:
             raise ValueError(f"{name} must be 1 or more; got {size}.")
-    was_training = model.training
-    model.eval()
-    try:
-        state = model.start(source_ids, beam, limit) if cache else model.start_without_cache(source_ids, beam)
-        config, batch = model.config, len(source_ids)
-        first = source_ids.new_full((batch,), config.bos_id)
-        if beam == 1:
-            return greedy(state, first, limit, config.eos_id, config.pad_id)
-        return beam_search(state, first, limit, beam, config.eos_id, config.pad_id, length_penalty)
-    finally:
-        model.train(was_training)
+    if not length_penalty >= 0:  # the search ends early because the penalty grows with the length
+        raise ValueError(f"length_penalty must be 0 or more; got {length_penalty}.")
+    if len(source_ids) == 0:
+        return source_ids.new_empty(0, 0)
+    state = model.start(source_ids, beam, limit) if cache else model.start_without_cache(source_ids, beam)
+    config, first = model.config, source_ids.new_full((len(source_ids),), model.config.bos_id)
+    if beam == 1:
+        return greedy(state, first, limit, config.eos_id, config.pad_id)
+    return beam_search(state, first, limit, beam, config.eos_id, config.pad_id, length_penalty)
 
 
 def greedy(state: State, first: Tensor, limit: int, eos_id: int, pad_id: int) -> Tensor:
@@ -208,10 +222,11 @@ def next_token(
         raise ValueError(f"top_p must be greater than 0 and at most 1; got {top_p}.")
     if temperature == 0:
         return logits.argmax(dim=-1)
-    logits = logits.float() / temperature
+    logits = logits.float()
+    logits = (logits - logits.amax(dim=-1, keepdim=True)) / temperature  # 0 at most: near temperature 0 nothing overflows
     if top_k is not None and top_k < logits.shape[-1]:
-        smallest = logits.topk(top_k, dim=-1).values[:, -1:]
-        logits = logits.masked_fill(logits < smallest, float("-inf"))
+        kept = logits.topk(top_k, dim=-1)  # exactly k, also where some are equally probable
+        logits = torch.full_like(logits, float("-inf")).scatter(-1, kept.indices, kept.values)
     if top_p is not None:
         ordered, order = logits.sort(dim=-1, descending=True)
         p = ordered.softmax(dim=-1)

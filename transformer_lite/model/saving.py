@@ -23,12 +23,21 @@ class BadModelFile(ValueError):
 
 
 def save(model: nn.Module, folder: str | Path) -> None:
-    """Write a model of this package to ``folder``, made if it is not there; files of the same names are replaced."""
+    """Write a model of this package to ``folder``, made if it is not there; files of the same names are replaced.
+
+    Raises:
+        TypeError: a model of another class, which `load` could not build again.
+    """
     from safetensors.torch import save_model
 
+    kind = type(model).__name__
+    if type(model) is not kinds().get(kind, (None,))[0]:
+        raise TypeError(
+            f"model must be one of {', '.join(kinds())}; got {kind}. Of a compiled model save the one that was compiled, "
+            "of any other the parts that are of these classes."
+        )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    kind = type(model).__name__
     about = {"format": FORMAT, "model": kind, "config": model.config.to_dict()}
     for name, write in (
         (WEIGHTS, lambda path: save_model(model, str(path))),
@@ -40,7 +49,7 @@ def save(model: nn.Module, folder: str | Path) -> None:
 
 
 def load(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:
-    """Read a model that `save` has written.
+    """Read a model that `save` has written: the same numbers in the same dtype, in evaluation mode.
 
     Raises:
         FileNotFoundError: the folder, or one of its two files, is not there.
@@ -70,9 +79,9 @@ def kinds() -> dict[str, tuple[type[nn.Module], type]]:
 def _build(path: Path) -> nn.Module:
     try:
         about: Any = json.loads(path.read_text("utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadModelFile(f"{path} is not JSON ({error}); the file is damaged: save the model again.") from None
-    if not isinstance(about, dict) or not isinstance(about.get("config"), dict) or about.get("model") not in kinds():
+    if not isinstance(about, dict) or not isinstance(about.get("config"), dict) or str(about.get("model")) not in kinds():
         raise BadModelFile(f"{path} does not describe a model of this package ({', '.join(kinds())}).")
     if about.get("format") != FORMAT:
         raise BadModelFile(f"{path} has format {about.get('format')!r}, this version reads {FORMAT}; update transformer_lite.")
@@ -83,15 +92,19 @@ def _build(path: Path) -> nn.Module:
         raise BadModelFile(f"{path} has settings that this version does not know: {', '.join(unknown)}; update transformer_lite.")
     try:
         return kind(configuration(**about["config"]))
-    except (TypeError, ValueError) as error:
-        raise BadModelFile(f"{path}: {error}") from None
+    except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes that no memory holds
+        raise BadModelFile(f"{path} describes no model that can be built: {error}") from None
 
 
 def _fill(model: nn.Module, path: Path) -> None:
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_model
 
     try:
+        with safe_open(str(path), framework="pt") as file:
+            dtypes = {file.get_tensor(name).dtype for name in list(file.keys())[:1]}
+        for dtype in dtypes:
+            model.to(dtype)
         load_model(model, str(path))
     except SafetensorError as error:
         raise BadModelFile(f"{path} cannot be read ({error}); the file is damaged or cut off: save the model again.") from None
