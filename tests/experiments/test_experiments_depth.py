@@ -204,6 +204,7 @@ def test_the_numbers_that_chapter_7_quotes(result):
     assert scientific(mean("residual_only", "gradient", 0)) == "7 × 10⁷"
     assert [round(mean("pre", "signal", place), 2) for place in (12, -1)] == [2.23, 4.60]
     assert [round(mean(way, "differences", 12), 2) for way in ("residual_only", "post", "pre")] == [0.56, 0.35, 0.65]
+    assert [f"{mean(way, 'differences', place):.2f}" for way, place in (("post", 24), ("pre", 48))] == ["0.05", "0.40"]
     assert [round(mean(way, "w1_gradient", place), 2) for way in ("post", "pre") for place in (0, -1)] == [3.24, 6.59, 5.70, 1.60]
     last = {way: [round(float(each), 2) for each in values.mean(axis=0)] for way, values in result.last_w1.items()}
     assert last == {"post": [6.26, 6.27, 6.59], "pre": [3.19, 2.18, 1.60]}

@@ -60,11 +60,12 @@ def from_torch(module: nn.Module) -> Any:
 
     Args:
         module: `nn.MultiheadAttention`, `nn.TransformerEncoderLayer`, `nn.TransformerDecoderLayer` or `nn.Transformer`, with
-            ``batch_first`` or without: the copy is batch first.
+            ``batch_first`` or without: the copy is batch first. Biases that it lacks (``bias=False``) are zeros here.
 
     Raises:
         TypeError: another class. ValueError: a setting that the paper's model has not (other widths of keys and values,
-            ``add_bias_kv``, ``add_zero_attn``, an activation other than ReLU and GELU, dropout within attention while training).
+            ``add_bias_kv``, ``add_zero_attn``, an activation other than ReLU and GELU, dropout within attention while training,
+            stacks without layers or of other classes).
     """
     for kind, convert in (
         (nn.MultiheadAttention, _attention_from),
@@ -73,8 +74,7 @@ def from_torch(module: nn.Module) -> Any:
         (nn.Transformer, _stacks_from),
     ):
         if isinstance(module, kind):
-            like = next(module.parameters())
-            return convert(module).to(device=like.device, dtype=like.dtype).train(module.training)
+            return convert(module).train(module.training)
     raise TypeError(
         "module must be nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer or nn.Transformer; "
         f"got {type(module).__name__}."
@@ -92,7 +92,6 @@ def to_torch(module: nn.Module, *, batch_first: bool = True) -> nn.Module:
     Raises:
         TypeError: another class. ValueError: d_k other than d_model / h, which ``torch.nn`` cannot express.
     """
-    like = next(module.parameters())
     if isinstance(module, MultiHeadAttention):
         made = _attention_to(module, batch_first)
     elif isinstance(module, DecoderLayer):
@@ -105,7 +104,7 @@ def to_torch(module: nn.Module, *, batch_first: bool = True) -> nn.Module:
         raise TypeError(
             f"module must be MultiHeadAttention, EncoderLayer, DecoderLayer, Stacks or Transformer; got {type(module).__name__}."
         )
-    return made.to(device=like.device, dtype=like.dtype).train(module.training)
+    return made.train(module.training)
 
 
 # --- from torch.nn ---
@@ -117,6 +116,7 @@ def _attention_from(theirs: nn.MultiheadAttention) -> MultiHeadAttention:
     if theirs.bias_k is not None or theirs.add_zero_attn:
         raise ValueError("add_bias_kv and add_zero_attn must be off: the paper attends to tokens only.")
     ours = MultiHeadAttention(theirs.embed_dim, theirs.num_heads, bias=theirs.in_proj_bias is not None)
+    ours.to(theirs.in_proj_weight)  # before the copy: float64 would lose its last digits on the way through float32
     with torch.no_grad():
         _copy_attention(theirs.in_proj_weight, theirs.in_proj_bias, theirs.out_proj, ours)
     return ours
@@ -130,9 +130,12 @@ def _copy_attention(weight: Tensor, bias: Tensor | None, out: nn.Linear, ours: M
 
 
 def _copy(source: nn.Module, target: nn.Module) -> None:
+    """A linear map or a LayerNorm. A bias that the source has not is zero in the target."""
     target.weight.copy_(source.weight)
-    if source.bias is not None:
-        target.bias.copy_(source.bias)
+    if target.bias is not None:
+        target.bias.copy_(torch.zeros_like(target.bias) if source.bias is None else source.bias)
+    if isinstance(source, nn.LayerNorm):
+        target.eps = source.eps
 
 
 def _config_of(layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, **changes: Any) -> TransformerConfig:
@@ -145,8 +148,6 @@ def _config_of(layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, *
         raise ValueError(f"the activation must be ReLU or GELU; got {name!r}.")
     if layer.training and (layer.dropout.p or layer.self_attn.dropout):
         raise ValueError("torch.nn also drops attention weights and inner features, which the paper does not: call eval() first.")
-    if layer.linear1.bias is None or layer.norm1.bias is None:
-        raise ValueError("the layer must have biases (bias=True): the paper's feed-forward network and LayerNorm have them.")
     return TransformerConfig(
         **{
             "source_vocab": 3,
@@ -158,36 +159,28 @@ def _config_of(layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, *
             "norm": "pre" if layer.norm_first else "post",
             "activation": activation,
             "positions": "none",
+            "bias": layer.self_attn.in_proj_bias is not None,
             "eps": layer.norm1.eps,
         }
         | changes
     )
 
 
-def _encoder_layer_from(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
-    ours = EncoderLayer(_config_of(theirs))
-    _fill_encoder_layer(theirs, ours)
-    return ours
-
-
 @torch.no_grad()
-def _fill_encoder_layer(theirs: nn.TransformerEncoderLayer, ours: EncoderLayer) -> None:
+def _encoder_layer_from(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
+    ours = EncoderLayer(_config_of(theirs)).to(theirs.linear1.weight)
     own = theirs.self_attn
     _copy_attention(own.in_proj_weight, own.in_proj_bias, own.out_proj, ours.self_attention)
     _copy(theirs.linear1, ours.feed_forward.w_1)
     _copy(theirs.linear2, ours.feed_forward.w_2)
     _copy(theirs.norm1, ours.around_attention.norm)
     _copy(theirs.norm2, ours.around_feed_forward.norm)
-
-
-def _decoder_layer_from(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
-    ours = DecoderLayer(_config_of(theirs))
-    _fill_decoder_layer(theirs, ours)
     return ours
 
 
 @torch.no_grad()
-def _fill_decoder_layer(theirs: nn.TransformerDecoderLayer, ours: DecoderLayer) -> None:
+def _decoder_layer_from(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
+    ours = DecoderLayer(_config_of(theirs)).to(theirs.linear1.weight)
     for attention, mine in ((theirs.self_attn, ours.self_attention), (theirs.multihead_attn, ours.cross_attention)):
         _copy_attention(attention.in_proj_weight, attention.in_proj_bias, attention.out_proj, mine)
     _copy(theirs.linear1, ours.feed_forward.w_1)
@@ -195,22 +188,24 @@ def _fill_decoder_layer(theirs: nn.TransformerDecoderLayer, ours: DecoderLayer) 
     _copy(theirs.norm1, ours.around_self_attention.norm)
     _copy(theirs.norm2, ours.around_cross_attention.norm)
     _copy(theirs.norm3, ours.around_feed_forward.norm)
+    return ours
 
 
+@torch.no_grad()
 def _stacks_from(theirs: nn.Transformer) -> Stacks:
     halves = []
-    for stack, kind, fill in (
-        (theirs.encoder, Encoder, _fill_encoder_layer),
-        (theirs.decoder, Decoder, _fill_decoder_layer),
+    for name, stack, kind, convert in (
+        ("encoder", theirs.encoder, Encoder, _encoder_layer_from),
+        ("decoder", theirs.decoder, Decoder, _decoder_layer_from),
     ):
-        config = _config_of(stack.layers[0], n_layers=len(stack.layers), final_norm=stack.norm is not None)
-        ours = kind(config)
-        for layer, mine in zip(stack.layers, ours.layers, strict=True):
-            fill(layer, mine)
+        if not isinstance(stack, nn.TransformerEncoder | nn.TransformerDecoder) or not len(stack.layers):
+            got = f"{type(stack).__name__} of {len(getattr(stack, 'layers', ()))}"
+            raise ValueError(f"the {name} must be an nn.Transformer{name.title()} of 1 layer or more; got {got}.")
+        ours = kind(_config_of(stack.layers[0], final_norm=stack.norm is not None))
+        ours.layers = nn.ModuleList(map(convert, stack.layers))  # each with its own choices
         if stack.norm is not None:
-            with torch.no_grad():
-                _copy(stack.norm, ours.norm)
-                ours.norm.eps = stack.norm.eps
+            ours.norm.to(stack.norm.weight)
+            _copy(stack.norm, ours.norm)
         halves.append(ours)
     return Stacks(*halves)
 
@@ -221,6 +216,7 @@ def _stacks_from(theirs: nn.Transformer) -> Stacks:
 def _attention_to(ours: MultiHeadAttention, batch_first: bool) -> nn.MultiheadAttention:
     _same_width(ours)
     theirs = nn.MultiheadAttention(ours.d_model, ours.n_heads, bias=ours.b_qkv is not None, batch_first=batch_first)
+    theirs.to(ours.w_qkv)
     _export_attention(ours, theirs)
     return theirs
 
@@ -230,7 +226,6 @@ def _export_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -
     theirs.in_proj_weight.copy_(ours.w_qkv)
     if theirs.in_proj_bias is not None:  # a layer of torch.nn always has biases; where ours has none they are zero
         theirs.in_proj_bias.copy_(torch.zeros_like(theirs.in_proj_bias) if ours.b_qkv is None else ours.b_qkv)
-        theirs.out_proj.bias.zero_()
     _copy(ours.w_o, theirs.out_proj)
 
 
@@ -250,6 +245,8 @@ def _arguments(ours: EncoderLayer | DecoderLayer, around: Any, batch_first: bool
         "layer_norm_eps": around.norm.eps,
         "batch_first": batch_first,
         "norm_first": around.pre,
+        "device": ours.self_attention.w_qkv.device,
+        "dtype": ours.self_attention.w_qkv.dtype,
     }
 
 

@@ -93,7 +93,7 @@ def _build(path: Path) -> nn.Module:
     try:
         return kind(configuration(**about["config"]))
     except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes that no memory holds
-        raise BadModelFile(f"{path} describes no model that can be built: {error}") from None
+        raise BadModelFile(f"{path} describes no model that can be built: {_briefly(error)}") from None
 
 
 def _fill(model: nn.Module, path: Path) -> None:
@@ -102,12 +102,14 @@ def _fill(model: nn.Module, path: Path) -> None:
 
     try:
         with safe_open(str(path), framework="pt") as file:
-            dtypes = {file.get_tensor(name).dtype for name in list(file.keys())[:1]}
-        for dtype in dtypes:
-            model.to(dtype)
+            for name in list(file.keys())[:1]:
+                model.to(file.get_tensor(name).dtype)
         load_model(model, str(path))
     except SafetensorError as error:
         raise BadModelFile(f"{path} cannot be read ({error}); the file is damaged or cut off: save the model again.") from None
-    except RuntimeError as error:  # other names or shapes
-        first = " ".join(str(error).split())[:300]
-        raise BadModelFile(f"{path} does not fit its {CONFIG}: {first}") from None
+    except (RuntimeError, TypeError) as error:  # other names or shapes; numbers that are no weights
+        raise BadModelFile(f"{path} does not fit its {CONFIG}: {_briefly(error)}") from None
+
+
+def _briefly(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
