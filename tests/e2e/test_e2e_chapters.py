@@ -47,7 +47,7 @@ def test_a_chapter_runs_blank_and_its_explorer_and_quiz_answer(chapter, lang, re
     control = bench.locator("input[type=range], svg[tabindex='0'], [role=application], [role=grid] [tabindex='0']").first
     control.focus()
     before = bench.evaluate("element => element.outerHTML")
-    for key in ("ArrowRight", "ArrowDown", " "):  # " " paints where arrows only move a cursor
+    for key in ("ArrowLeft", "ArrowDown", " "):  # " " paints where arrows only move a cursor
         book.page.keyboard.press(key)
     bench.evaluate(
         """(element, before) => new Promise((done, fail) => { const end = performance.now() + 10000;

@@ -1,5 +1,7 @@
 """The claims of chapter 5's experiment on heads: against theory, where it could come out otherwise, and as quoted."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,18 @@ def test_the_picture_has_a_drawing_a_table_of_all_numbers_and_a_sentence_in_its_
     assert picture.png.startswith(b"\x89PNG")
     assert len(picture.table) == 1 + len(HEADS) + 1 + 1 + 5 and {len(row) for row in picture.table} == {7}
     assert words in picture.text and "{" not in picture.text and "0.75" in picture.text
+
+
+def test_the_sentence_below_the_picture_is_true_to_its_last_digit(result):
+    text = experiments()["heads"]("en").text
+    one, two, four, narrow = (
+        float(re.search(pattern, text)[1])
+        for pattern in (
+            r"at least ([0-9.]+) is missing in",
+            r"leave at least ([0-9.]+);",
+            r"it is ([0-9.]+) or",
+            r"1, and at least ([0-9.]+) is",
+        )
+    )
+    assert one <= result.missing[0].min() < one + 0.01 and two <= result.missing[1].min() < two + 0.01
+    assert narrow <= result.missing[4].min() < narrow + 0.01 and four - 0.001 < result.missing[2].max() <= four

@@ -14,6 +14,7 @@ from transformer_lite.model import (
     Encoder,
     EncoderLayer,
     FeedForward,
+    KeyValueCache,
     MultiHeadAttention,
     TokenEmbedding,
     Transformer,
@@ -306,6 +307,54 @@ def test_what_the_paper_has_not_is_refused(module, error, words):
         interop.from_torch(module)
 
 
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_torch_layers_without_biases_come_with_zeros(kind):
+    torch.manual_seed(12)
+    options = {"dropout": 0.0, "bias": False, "batch_first": True, "layer_norm_eps": 1e-2}
+    x, y = torch.randn(2, 7, 24), torch.randn(2, 5, 24)
+    if kind == "encoder":
+        theirs = shaken(nn.TransformerEncoderLayer(24, 4, 40, **options)).eval()
+        ours = interop.from_torch(theirs)
+        agree(ours(x), theirs(x))
+    else:
+        theirs = shaken(nn.TransformerDecoderLayer(24, 4, 40, **options)).eval()
+        ours = interop.from_torch(theirs)
+        agree(ours(y, x, causal_mask(5)), theirs(y, x, tgt_mask=~causal_mask(5)))
+    assert ours.self_attention.b_qkv is None and not ours.feed_forward.w_1.bias.any()
+
+
+def test_float64_weights_keep_all_their_digits_both_ways():
+    theirs = shaken(nn.Transformer(24, 4, 1, 2, 40, dropout=0.0, batch_first=True, dtype=torch.float64)).eval()
+    ours = interop.from_torch(theirs)
+    assert torch.equal(ours.encoder.layers[0].self_attention.w_qkv, theirs.encoder.layers[0].self_attn.in_proj_weight)
+    x, y = draw(2, 7, 24), draw(2, 5, 24, seed=2)
+    agree(ours(x, y), theirs(x, y, tgt_mask=~causal_mask(5)), 1e-13)
+    agree(interop.to_torch(ours)(x, y, tgt_mask=~causal_mask(5)), ours(x, y), 1e-13)
+    attention = shaken(MultiHeadAttention(24, 4).double())
+    assert torch.equal(interop.to_torch(attention).in_proj_weight, attention.w_qkv)
+
+
+def test_every_layer_and_norm_of_a_stack_keeps_its_own_choices():
+    torch.manual_seed(13)
+    theirs = shaken(nn.Transformer(24, 4, 2, 1, 40, dropout=0.0, batch_first=True)).eval()
+    other = nn.TransformerEncoderLayer(24, 4, 10, 0.0, "gelu", norm_first=True, batch_first=True)
+    theirs.encoder.layers[1] = shaken(other, seed=1).eval()
+    theirs.encoder.layers[0].norm2.eps = theirs.decoder.norm.eps = 0.5
+    x, y = torch.randn(2, 7, 24), torch.randn(2, 5, 24)
+    ours = interop.from_torch(theirs)
+    agree(ours(x, y), theirs(x, y, tgt_mask=~causal_mask(5)))
+    agree(interop.to_torch(ours)(x, y, tgt_mask=~causal_mask(5)), ours(x, y))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"num_encoder_layers": 0}, "encoder .* 1 layer or more"), ({"custom_decoder": nn.Linear(8, 8)}, "decoder .* got Linear")],
+)
+def test_stacks_of_something_else_are_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        interop.from_torch(nn.Transformer(**{"d_model": 8, "nhead": 2, "dim_feedforward": 8, "dropout": 0.0} | changes))
+
+
 def test_another_key_width_cannot_go_to_torch():
     with pytest.raises(ValueError, match="d_k"):
         interop.to_torch(MultiHeadAttention(8, 2, d_k=3))
@@ -346,6 +395,38 @@ def test_a_mask_of_numbers_or_of_one_axis_is_refused():
         attention(torch.randn(1, 3, 8), mask=torch.ones(3, 3))
     with pytest.raises(ValueError, match="n_q, n_k"):
         attention(torch.randn(1, 3, 8), mask=torch.ones(3, dtype=torch.bool))
+
+
+def test_vectors_without_a_batch_or_of_another_width_are_refused():
+    """Unnoticed, every token would attend within itself."""
+    attention = MultiHeadAttention(8, 2)
+    x = torch.randn(1, 3, 8)
+    for queries, memory, words in (
+        (x[0], None, r"queries .*n_q, d_model = 8\); got \(3, 8\)"),
+        (x, x[0], r"memory .*n_k, d_model = 8\); got \(3, 8\)"),
+        (torch.randn(1, 3, 6), None, r"queries .*got \(1, 3, 6\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            attention(queries, memory)
+
+
+def test_a_cache_is_reordered_and_stays_as_it_was_when_it_is_full():
+    attention, cache = MultiHeadAttention(8, 2), KeyValueCache(3)
+    x, rows = torch.randn(3, 3, 8), torch.tensor([2, 0])
+    attention(x[:, :2], mask=causal_mask(2), cache=cache)
+    cache.reorder(rows)
+    torch.testing.assert_close(attention(x[rows, 2:], cache=cache), attention(x[rows], mask=causal_mask(3))[:, 2:])
+    with pytest.raises(ValueError, match="room for 3 tokens"):
+        attention(x[rows, 2:], cache=cache)
+    assert cache.length == 3
+
+
+def test_sinusoids_follow_to_another_dtype_with_all_their_digits():
+    model = Transformer(config(max_positions=4)).bfloat16().double()
+    table = model.source_embedding.positions.table
+    assert torch.equal(table, sinusoids(4, D))
+    model.encode(torch.tensor([[3] * 9]))
+    assert torch.equal(model.source_embedding.positions.table[:9], sinusoids(9, D))
 
 
 def influence(function, x):

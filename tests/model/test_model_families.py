@@ -57,6 +57,24 @@ def test_bert_hides_15_percent_as_published():
     assert float(same.sum() / chosen.sum()) == pytest.approx(0.10 + 0.1 / 30, abs=0.02)
 
 
+def test_bert_never_hides_a_token_behind_padding():
+    """Padding in place of a token would take the token's position out of the attention as well."""
+    for pad_id in (0, 2, 5):
+        net, ids = bert(vocab=6, pad_id=pad_id), torch.full((50, 50), 4)
+        hidden, _ = net.hide(ids, 1.0, torch.Generator().manual_seed(1))
+        assert set(hidden.unique().tolist()) == set(range(6)) - {pad_id}
+    with pytest.raises(ValueError, match="mask_id must differ from pad_id"):
+        bert(mask_id=0)
+
+
+def test_bert_learns_from_ids_of_32_bits():
+    net, ids = bert().eval(), torch.randint(4, 30, (2, 9))
+    hidden, labels = net.hide(ids.int(), 0.5, torch.Generator().manual_seed(1))
+    same, labels_64 = net.hide(ids, 0.5, torch.Generator().manual_seed(1))
+    assert hidden.dtype == torch.int32 and torch.equal(hidden, same.int())
+    assert float(net.loss(hidden, labels)) == float(net.loss(same, labels_64)) > 0
+
+
 def test_the_losses_count_only_what_they_should():
     model_ = bert().eval()
     ids = torch.tensor([[5, 6, 7, 8]])
@@ -139,6 +157,7 @@ def test_relatives_learn(kind):
 
 
 def translators():
+    torch.manual_seed(0)
     sizes = {"source_vocab": 11, "target_vocab": 11, "d_model": 16}
     for attention, layers in (("none", 2), ("bahdanau", 1), ("gnmt", 3)):
         for cell in ("rnn", "lstm"):
@@ -171,13 +190,42 @@ def test_one_interface_one_law(net):
     net.train()
     optimiser = torch.optim.Adam(net.parameters(), lr=1e-2)
     losses = []
-    for _ in range(25):
+    torch.manual_seed(0)
+    for _ in range(40):
         loss = torch.nn.functional.cross_entropy(net(source, target).flatten(0, 1), torch.tensor([3, 4, 2, 5, 6, 2]))
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < 0.3 * losses[0]
+
+
+@pytest.mark.parametrize(
+    "net", list(translators()), ids=lambda net: f"{type(net).__name__}-{getattr(net.config, 'attention', '')}"
+)
+def test_a_source_of_nothing_but_padding_says_the_same_at_any_length(net):
+    net.eval()
+    nothing, target = torch.zeros(2, 4, dtype=torch.long), torch.tensor([[1, 3, 4], [1, 5, 6]])
+    torch.testing.assert_close(net(nothing[:, :1], target), net(nothing, target), rtol=1e-4, atol=1e-5)
+    net(nothing, target).sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("name", ["bos_id", "eos_id"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **ids: TransformerConfig(**SMALL, **ids),
+        lambda **ids: families.DecoderOnlyConfig(11, **ids),
+        lambda **ids: baselines.RecurrentConfig(11, 11, **ids),
+        lambda **ids: baselines.ConvolutionalConfig(11, 11, **ids),
+    ],
+)
+def test_padding_has_a_number_of_its_own(make, name):
+    """A BOS that is padding would be masked in training and not in writing; an EOS that is padding would never be written."""
+    with pytest.raises(ValueError, match=f"{name} must differ from pad_id"):
+        make(pad_id=3, **{name: 3})
+    make(pad_id=3, bos_id=2, eos_id=2)
 
 
 def test_without_attention_the_source_is_one_vector_of_fixed_length():
@@ -344,6 +392,27 @@ def test_saved_and_loaded_it_is_the_same(net, tmp_path):
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "weights.safetensors"]
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_dtype_is_saved_too(dtype, tmp_path):
+    net = Transformer(TransformerConfig(**SMALL)).double()
+    with torch.no_grad():
+        net.output.weight.div_(3)  # digits that float32 has not
+    saving.save(net.to(dtype), tmp_path)
+    again = saving.load(tmp_path)
+    assert again.output.weight.dtype == dtype and torch.equal(again.output.weight, net.output.weight)
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    class Mine(Transformer):
+        pass
+
+    settings = TransformerConfig(**SMALL)
+    for net in (torch.nn.Linear(2, 2), Mine(settings), torch.compile(Transformer(settings))):
+        with pytest.raises(TypeError, match=r"model must be one of Transformer, .* got"):
+            saving.save(net, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
 def test_tied_matrices_stay_tied(tmp_path):
     saving.save(Transformer(TransformerConfig(**SMALL)), tmp_path)
     again = saving.load(tmp_path)
@@ -367,6 +436,16 @@ def damage(folder, how):
         config.write_text("{")
     elif how == "foreign json":
         config.write_text('{"architectures": ["MarianMTModel"]}')
+    elif how == "a list for a name":
+        config.write_text(json.dumps(about | {"model": ["Transformer"]}))
+    elif how == "deep":
+        config.write_text("[" * 200_000)
+    elif how == "too big":
+        config.write_text(json.dumps(about | {"config": about["config"] | {"d_ff": 10**15}}))
+    elif how == "whole numbers":
+        from safetensors.torch import save_file
+
+        save_file({"output.weight": torch.zeros(11, 16, dtype=torch.int32)}, weights)
     elif how == "a list":
         config.write_text("[1]")
     elif how == "newer format":
@@ -391,6 +470,10 @@ def damage(folder, how):
         ("not json", saving.BadModelFile, "not JSON"),
         ("foreign json", saving.BadModelFile, "does not describe a model"),
         ("a list", saving.BadModelFile, "does not describe a model"),
+        ("a list for a name", saving.BadModelFile, "does not describe a model"),
+        ("deep", saving.BadModelFile, "not JSON"),
+        ("too big", saving.BadModelFile, "no model that can be built"),
+        ("whole numbers", saving.BadModelFile, "does not fit"),
         ("newer format", saving.BadModelFile, "update transformer_lite"),
         ("unknown setting", saving.BadModelFile, "experts"),
         ("impossible setting", saving.BadModelFile, "n_heads must divide"),

@@ -146,6 +146,73 @@ def test_by_default_it_writes_as_far_as_the_paper_allows():
     assert model.generate(SOURCE).shape[1] == 5 + 50
 
 
+def in_plain_words(model, source, limit, beam, alpha):
+    """Beam search for one sentence, with lists and whole forward passes."""
+    hypotheses, finished = [((), 0.0)], {}
+    for _ in range(limit):
+        candidates = []
+        for tokens, total in hypotheses:
+            log_p = model(source, torch.tensor([[1, *tokens]]))[0, -1].log_softmax(dim=-1).tolist()
+            candidates += [((*tokens, token), total + log_p[token]) for token in range(1, len(log_p))]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[1])[: 2 * beam]
+        finished |= {tokens: total / penalty(len(tokens), alpha) for tokens, total in candidates[:beam] if tokens[-1] == 2}
+        hypotheses = [candidate for candidate in candidates if candidate[0][-1] != 2][:beam]
+    return list(max(finished, key=finished.get) if finished else hypotheses[0][0])
+
+
+@pytest.mark.parametrize(
+    ("vocab", "beam", "limit", "alpha"), [(7, 2, 5, 0.6), (7, 3, 6, 0.0), (5, 8, 4, 1.5), (9, 4, 1, 0.6), (4, 9, 5, 2.0)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_beam_search_is_what_plain_words_say(seed, vocab, beam, limit, alpha):
+    """Also with a beam wider than the vocabulary, a limit of one token, and a source of padding only."""
+    model = transformer(seed, target_vocab=vocab, norm="pre" if seed == 1 else "post").eval()
+    source = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0], [0, 0, 0, 0]])
+    written = model.generate(source, limit, beam=beam, length_penalty=alpha)
+    with torch.inference_mode():
+        for row in range(3):
+            expected = in_plain_words(model, source[row : row + 1], limit, beam, alpha)
+            assert [token for token in written[row].tolist() if token] == expected
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_no_sentence_gives_no_sentence(model, beam):
+    assert len(model.generate(SOURCE[:0], 5, beam=beam)) == 0
+
+
+def test_what_was_written_can_be_changed_and_trained_on():
+    model, prompt = transformer(target_vocab=None), torch.tensor([[1, 4, 5]])
+    for beam in (1, 2):
+        written = model.generate(SOURCE, 5, beam=beam)
+        written[:, 0] = 1
+        model(SOURCE, written).sum().backward()
+    language_model = gpt()
+    language_model.loss(language_model.generate(prompt, 5)).backward()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_every_part_is_afterwards_in_the_mode_in_which_it_was(fails):
+    settings = {"positions": "learned", "max_positions": 5 if fails else 60}
+    model = transformer(**settings).train()
+    model.encoder.eval()  # frozen, as for fine-tuning
+    modes = [part.training for part in model.modules()]
+    with torch.no_grad():
+        model.output.weight[2] = 0
+        model.decoder.layers[-1].around_feed_forward.norm.bias.copy_(model.output.weight[5] * 5)  # never EOS
+    if fails:
+        with pytest.raises(ValueError, match="5 learned positions"):
+            model.generate(SOURCE)
+    else:
+        model.generate(SOURCE)
+    assert [part.training for part in model.modules()] == modes
+
+
+@pytest.mark.parametrize("alpha", [-0.5, math.nan])
+def test_a_penalty_that_falls_with_the_length_is_refused(alpha):
+    with pytest.raises(ValueError, match="length_penalty"):
+        transformer().generate(SOURCE, 5, beam=2, length_penalty=alpha)
+
+
 @pytest.mark.parametrize(("arguments", "words"), [({"max_new_tokens": 0}, "max_new_tokens"), ({"beam": 0}, "beam")])
 def test_numbers_below_one_are_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
@@ -192,6 +259,13 @@ def test_next_token_draws_by_probability_and_only_where_it_may():
     assert shares(top_p=1e-6).tolist() == [1, 0, 0, 0]  # the most probable one always may
     assert shares(temperature=0).tolist() == [1, 0, 0, 0]
     assert shares(top_k=99).gt(0).all()
+
+
+def test_next_token_draws_among_k_also_where_all_are_alike_and_near_temperature_0():
+    generator = torch.Generator().manual_seed(0)
+    assert len(next_token(torch.zeros(1000, 7), top_k=3, generator=generator).unique()) == 3
+    logits = torch.tensor([[10.0, 30.0, 20.0]]).repeat(50, 1)
+    assert next_token(logits, temperature=1e-40, generator=generator).tolist() == [1] * 50
 
 
 @pytest.mark.parametrize("choice", [{"temperature": -1}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.5}])

@@ -140,14 +140,14 @@ def picture(lang: str | None = None, seeds: Sequence[int] = (0, 1, 2)) -> Pictur
         title = say("title", places=len(PLACES))
         drawn.suptitle(title, fontsize=12)
         drawn.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-        note = say(
+        note = say(  # "at least" is rounded down and "at most" up, so that the sentence stays true
             "note",
             seeds=len(result.seeds),
             steps=N_STEPS,
-            one=f"{result.missing[0].min():.2f}",
-            two=f"{result.missing[1].min():.2f}",
-            four=f"{result.missing[2].max():.3f}",
-            narrow=f"{result.missing[-1].min():.2f}",
+            one=f"{np.floor(100 * result.missing[0].min()) / 100:.2f}",
+            two=f"{np.floor(100 * result.missing[1].min()) / 100:.2f}",
+            four=f"{np.ceil(1000 * result.missing[2].max()) / 1000:.3f}",
+            narrow=f"{np.floor(100 * result.missing[-1].min()) / 100:.2f}",
             blind=f"{result.blind.mean():.2f}",
             bound=f"{result.bound[0]:.2f}",
         )

@@ -110,7 +110,8 @@ class MultiHeadAttention(nn.Module):
     Args:
         d_model: width of queries, memory and output.
         n_heads: h; must divide d_model.
-        d_k: width of a head's queries and keys; d_model / h if None. Values have d_model / h.
+        d_k: width of a head's queries and keys; d_model / h if None. Values have d_model / h; where the two differ PyTorch has no
+            fused path on a CPU, and attention holds all of its weights in memory.
         bias: whether the projections have biases; the paper writes none.
 
     Source: Vaswani et al. 2017, §3.2.2.

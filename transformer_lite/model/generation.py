@@ -70,14 +70,15 @@ class Translator(nn.Module):
 @contextmanager
 def writing(model: nn.Module) -> Iterator[None]:
     """Evaluation and inference mode; afterwards every part of the model is in the mode in which it was."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
     try:
         with torch.inference_mode():
             yield
     finally:
-        for module, training in modes:
-            module.training = training
+        for module in training:
+            module.training = True
 
 
 def _translate(

@@ -84,6 +84,8 @@ def from_torch(module: nn.Module) -> Any:
 def to_torch(module: nn.Module, *, batch_first: bool = True) -> nn.Module:
     """The ``torch.nn`` module with a copy of the weights of one of this package's: the reverse of `from_torch`.
 
+    While it trains with dropout the new module drops attention weights and inner features as well; evaluating it is the same.
+
     Args:
         module: `MultiHeadAttention`, `EncoderLayer`, `DecoderLayer`, `Stacks`, or a `Transformer`, whose stacks are taken
             (``torch.nn`` has no embeddings and no output projection).
