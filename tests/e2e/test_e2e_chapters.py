@@ -5,15 +5,15 @@ import pytest
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.e2e
-EXPLORERS = {  # the explorer of each chapter
-    "01_why_the_transformer": "path-race",
-    "03_self_and_cross_attention": "wiring-board",
-    "04_masks": "mask-painter",
-    "05_multi_head_attention": "head-explorer",
-    "06_embedding_and_positional_encoding": "positional-encoding",
-    "07_ffn_residual_layer_norm": "normalisation-cube",
+EXPLORERS = {  # the explorer of each chapter, what to focus in it, and a key that moves it
+    "01_why_the_transformer": ("path-race", ".tl-strip", "ArrowLeft"),
+    "03_self_and_cross_attention": ("wiring-board", "input[type=radio]:checked", "ArrowLeft"),
+    "04_masks": ("mask-painter", "button[data-row][tabindex='0']", " "),
+    "05_multi_head_attention": ("head-explorer", "input[type=range]", "ArrowRight"),
+    "06_embedding_and_positional_encoding": ("positional-encoding", ".tl-pe-map", "ArrowLeft"),
+    "07_ffn_residual_layer_norm": ("normalisation-cube", ".tl-slices", "ArrowRight"),
 }
-ANSWER = {"ja": "解答する", "en": "Answer"}
+ANSWER = {"ja": "解答する", "en": "Check my answer"}
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,7 @@ def japanese(notebook):
 
 @pytest.fixture(scope="module")
 def english(notebook):
-    opened = notebook("en")
-    return opened
+    return notebook("en")
 
 
 @pytest.mark.parametrize("lang", ["ja", "en"])
@@ -39,16 +38,15 @@ def test_a_chapter_runs_blank_and_its_explorer_and_quiz_answer(chapter, lang, re
     book.show(0)
     shot("1-top")
 
-    place = book.show(book.cell(f'lab.explore("{EXPLORERS[chapter]}")'))
+    explorer, control, key = EXPLORERS[chapter]
+    place = book.show(book.cell(f'lab.explore("{explorer}")'))
     bench = place.locator(".tl-root").first
     bench.wait_for(timeout=20_000)
     shot("2-explorer")
     cells = book.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length")
-    control = bench.locator("input[type=range], svg[tabindex='0'], [role=application], [role=grid] [tabindex='0']").first
-    control.focus()
+    bench.locator(control).first.focus()
     before = bench.evaluate("element => element.outerHTML")
-    for key in ("ArrowLeft", "ArrowDown", " "):  # " " paints where arrows only move a cursor
-        book.page.keyboard.press(key)
+    book.page.keyboard.press(key)
     bench.evaluate(
         """(element, before) => new Promise((done, fail) => { const end = performance.now() + 10000;
              const look = () => element.outerHTML !== before ? done() : performance.now() > end
@@ -66,10 +64,10 @@ def test_a_chapter_runs_blank_and_its_explorer_and_quiz_answer(chapter, lang, re
     card.wait_for(timeout=20_000)
     shot("6-quiz")
     for _ in range(40):  # to the first question with options
-        if card.locator("input[type=radio]").count():
+        if card.locator(".tl-quiz-body input[type=radio]").count():
             break
         card.locator(".tl-quiz-forward").click()
-    card.locator("input[type=radio]").first.check()
+    card.locator(".tl-quiz-body input[type=radio]").first.check()
     card.get_by_role("button", name=ANSWER[lang], exact=True).click()
     expect(card.locator(".tl-quiz-verdict")).not_to_be_empty(timeout=10_000)
     shot("7-quiz-answered")
