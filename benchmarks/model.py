@@ -274,7 +274,7 @@ way, n = sys.argv[1], int(sys.argv[2])
 rng = np.random.default_rng(0)
 q, k, v = (rng.standard_normal((1, 8, n, 64), dtype=np.float32) for _ in range(3))
 from transformer_lite import equations
-from transformer_lite.model import TransformerConfig, Encoder, scaled_dot_product_attention
+from transformer_lite.model import Transformer, TransformerConfig, scaled_dot_product_attention
 if way == "NumPy, explicit":
     work = lambda: equations.scaled_dot_product_attention(q, k, v)
 elif way == "NumPy, in blocks":
@@ -286,9 +286,10 @@ elif way == "PyTorch, fast":
     t = [torch.from_numpy(x) for x in (q, k, v)]
     work = lambda: torch.nn.functional.scaled_dot_product_attention(*t)
 else:
-    layers = Encoder(TransformerConfig(source_vocab=3, d_model=128, n_heads=4, d_ff=512, n_layers=2, dropout=0.0)).eval()
-    x = torch.randn(1, n, 128)
-    work = lambda: layers(x)
+    sizes = {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 2, "max_positions": n}
+    model = Transformer(TransformerConfig(source_vocab=50, dropout=0.0, **sizes)).eval()
+    ids = torch.randint(3, 50, (1, n))
+    work = lambda: model(ids, ids)
 def most():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 before = most()
@@ -302,10 +303,10 @@ def growth(count: int) -> None:
     """Time and memory of one attention (h = 8, d_k = 64) and of a forward pass against n; and of a cached token."""
     lengths = (512, 1024, 2048, 4096)
     rows = []
-    ways = ("NumPy, explicit", "NumPy, in blocks", "PyTorch, explicit", "PyTorch, fast", "encoder, 2 layers, d 128")
+    ways = ("NumPy, explicit", "NumPy, in blocks", "PyTorch, explicit", "PyTorch, fast", "Transformer, 2 + 2 layers, d 128")
     for way in ways:
         seconds, memory = [], []
-        here = (*lengths, 8192) if way.startswith("encoder") else lengths
+        here = (*lengths, 8192) if way.startswith("Transformer") else lengths
         for n in here:
             tries = []
             for _ in range(3):

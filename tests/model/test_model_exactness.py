@@ -8,6 +8,7 @@ from torch import nn
 
 from transformer_lite import equations
 from transformer_lite.model import (
+    CAUSAL,
     AddAndNorm,
     Decoder,
     DecoderLayer,
@@ -374,6 +375,17 @@ def test_the_fast_path_and_the_explicit_one_agree(d_k):
     torch.testing.assert_close(fast, explicit, rtol=1e-5, atol=1e-5)
     assert weights.shape == (2, 4, 5, 7)
     torch.testing.assert_close(attention(x, memory, mask.unsqueeze(1)), fast)  # four axes are taken as they are
+
+
+def test_the_causal_mask_by_name_is_the_causal_mask():
+    torch.manual_seed(12)
+    attention, layer = MultiHeadAttention(24, 4), DecoderLayer(config(d_model=24, n_heads=4))
+    x, memory = torch.randn(2, 5, 24), torch.randn(2, 7, 24)
+    torch.testing.assert_close(attention(x, mask=CAUSAL), attention(x, mask=causal_mask(5)))
+    shown, weights = attention(x, mask=CAUSAL, need_weights=True)
+    torch.testing.assert_close(shown, attention(x, mask=CAUSAL))
+    assert not weights.triu(1).any()
+    torch.testing.assert_close(layer(x, memory, CAUSAL), layer(x, memory, causal_mask(5)))
 
 
 @pytest.mark.parametrize("need_weights", [False, True])

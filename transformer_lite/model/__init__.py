@@ -4,6 +4,7 @@ Batch first. Masks are Boolean, True = may attend, without head axis: (n_q, n_k)
 """
 
 from transformer_lite.model.attention import (
+    CAUSAL,
     KeyValueCache,
     MultiHeadAttention,
     causal_mask,
@@ -17,6 +18,7 @@ from transformer_lite.model.layers import AddAndNorm, Decoder, DecoderLayer, Enc
 from transformer_lite.model.transformer import Transformer, Weights
 
 __all__ = [
+    "CAUSAL",
     "AddAndNorm",
     "Decoder",
     "DecoderLayer",

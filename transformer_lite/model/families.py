@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lite.model import generation
-from transformer_lite.model.attention import KeyValueCache, causal_mask, padding_mask
+from transformer_lite.model.attention import CAUSAL, KeyValueCache, Mask, causal_mask, padding_mask
 from transformer_lite.model.config import TransformerConfig
 from transformer_lite.model.embedding import TokenEmbedding
 from transformer_lite.model.layers import Encoder
@@ -154,7 +154,10 @@ class DecoderOnly(nn.Module):
 
     def forward(self, token_ids: Tensor, weights: list[Tensor] | None = None) -> Tensor:
         """Logits (batch, n, vocab) of the token after each position. Padding belongs at the end, where nobody looks."""
-        mask = causal_mask(token_ids.shape[1], device=token_ids.device) & padding_mask(token_ids, self.config.pad_id)
+        real = padding_mask(token_ids, self.config.pad_id)
+        mask: Mask = CAUSAL
+        if torch.compiler.is_compiling() or not bool(real.all()):
+            mask = causal_mask(token_ids.shape[1], device=token_ids.device) & real
         return F.linear(self.stack(self.embedding(token_ids), mask, weights), self.embedding.tokens.weight)
 
     def loss(self, token_ids: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lite.model.attention import MultiHeadAttention, causal_mask
+from transformer_lite.model.attention import CAUSAL, MultiHeadAttention
 from transformer_lite.model.config import TransformerConfig
 from transformer_lite.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer
 
@@ -41,8 +41,7 @@ class Stacks(nn.Module):
 
         Masks are Boolean, True = may attend; ``self_mask`` is the causal one if None.
         """
-        self_mask = causal_mask(y.shape[1], device=y.device) if self_mask is None else self_mask
-        return self.decoder(y, self.encoder(x, source_mask), self_mask, memory_mask)
+        return self.decoder(y, self.encoder(x, source_mask), CAUSAL if self_mask is None else self_mask, memory_mask)
 
 
 @overload

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lite.model.attention import MultiHeadAttention
+from transformer_lite.model.attention import Mask, MultiHeadAttention
 from transformer_lite.model.config import TransformerConfig
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
@@ -58,7 +58,7 @@ class EncoderLayer(nn.Module):
         self.around_attention = AddAndNorm(config)
         self.around_feed_forward = AddAndNorm(config)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, weights: list[Tensor] | None = None) -> Tensor:
         """(batch, n, d_model) -> (batch, n, d_model).
 
         Args:
@@ -86,7 +86,7 @@ class DecoderLayer(nn.Module):
         self,
         y: Tensor,
         memory: Tensor,
-        self_mask: Tensor | None = None,
+        self_mask: Mask = None,
         memory_mask: Tensor | None = None,
         self_weights: list[Tensor] | None = None,
         cross_weights: list[Tensor] | None = None,
@@ -96,7 +96,7 @@ class DecoderLayer(nn.Module):
         Args:
             y: (batch, n, d_model).
             memory: (batch, n_source, d_model), the final output of the encoder.
-            self_mask: Boolean, (n, n) or (batch, n, n); True = may attend. The causal mask belongs here.
+            self_mask: Boolean, (n, n) or (batch, n, n); True = may attend; or `CAUSAL`. The causal mask belongs here.
             memory_mask: Boolean, (n, n_source) or (batch, n or 1, n_source); True = may attend.
             self_weights: a list to which the weights (batch, h, n, n) are added.
             cross_weights: a list to which the weights (batch, h, n, n_source) are added.
@@ -114,7 +114,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_layers))
         self.norm = nn.LayerNorm(config.d_model, eps=config.eps) if config.has_final_norm else nn.Identity()
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, weights: list[Tensor] | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, weights: list[Tensor] | None = None) -> Tensor:
         """(batch, n, d_model) -> (batch, n, d_model). ``weights``, if given, is filled with one (batch, h, n, n) per layer."""
         for layer in self.layers:
             x = layer(x, mask, weights)
@@ -133,7 +133,7 @@ class Decoder(nn.Module):
         self,
         y: Tensor,
         memory: Tensor,
-        self_mask: Tensor | None = None,
+        self_mask: Mask = None,
         memory_mask: Tensor | None = None,
         self_weights: list[Tensor] | None = None,
         cross_weights: list[Tensor] | None = None,
@@ -150,7 +150,7 @@ def attention_of(config: TransformerConfig) -> MultiHeadAttention:
 
 
 def attended(
-    attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, mask: Tensor | None, weights: list[Tensor] | None
+    attention: MultiHeadAttention, x: Tensor, memory: Tensor | None, mask: Mask, weights: list[Tensor] | None
 ) -> Tensor:
     """The attention's output; its weights go to the list, if there is one."""
     if weights is None:

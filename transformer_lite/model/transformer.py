@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
+import torch
 from torch import Tensor, nn
 
-from transformer_lite.model.attention import causal_mask, padding_mask
+from transformer_lite.model.attention import CAUSAL, Mask, causal_mask, padding_mask
 from transformer_lite.model.config import TransformerConfig
 from transformer_lite.model.decoding import DecodingState, RecomputedState
 from transformer_lite.model.embedding import TokenEmbedding
@@ -67,23 +68,32 @@ class Transformer(Translator):
             Logits (batch, n_target, vocab); with ``need_weights`` also `Weights`.
         """
         weights = Weights() if need_weights else None
-        memory_mask = padding_mask(source_ids, self.config.pad_id)
         memory = self.encode(source_ids, weights)
-        y = self.decode(target_ids, memory, memory_mask, weights)
+        y = self.decode(target_ids, memory, self.real(source_ids), weights)
         logits = self.output(y)
         return (logits, weights) if need_weights else logits
 
     def encode(self, source_ids: Tensor, weights: Weights | None = None) -> Tensor:
         """The memory (batch, n_source, d_model): what the encoder makes of the source."""
         x = self.source_embedding(source_ids)
-        return self.encoder(x, padding_mask(source_ids, self.config.pad_id), weights and weights.encoder)
+        return self.encoder(x, self.real(source_ids), None if weights is None else weights.encoder)
+
+    def real(self, token_ids: Tensor) -> Tensor | None:
+        """The padding mask (batch, 1, n) of ``token_ids`` (batch, n); None, which costs nothing, where there is no padding."""
+        mask = padding_mask(token_ids, self.config.pad_id)
+        if torch.compiler.is_compiling():  # compiled code does not branch on what the numbers are
+            return mask
+        return None if bool(mask.all()) else mask
 
     def decode(self, target_ids: Tensor, memory: Tensor, memory_mask: Tensor | None, weights: Weights | None = None) -> Tensor:
         """The decoder's output (batch, n_target, d_model), before the projection to the vocabulary."""
-        causal = causal_mask(target_ids.shape[1], device=target_ids.device)
-        self_mask = causal & padding_mask(target_ids, self.config.pad_id)  # (batch, n_target, n_target)
+        real = self.real(target_ids)
+        self_mask: Mask = CAUSAL
+        if real is not None:
+            self_mask = causal_mask(target_ids.shape[1], device=target_ids.device) & real  # (batch, n_target, n_target)
         y = self.target_embedding(target_ids)
-        return self.decoder(y, memory, self_mask, memory_mask, weights and weights.decoder, weights and weights.cross)
+        asked = (None, None) if weights is None else (weights.decoder, weights.cross)
+        return self.decoder(y, memory, self_mask, memory_mask, *asked)
 
     def start(self, source_ids: Tensor, beam: int, capacity: int) -> DecodingState:
         """Read the source and prepare to write up to ``capacity`` tokens, ``beam`` continuations a sentence."""
