@@ -508,6 +508,14 @@ def test_the_device_is_cuda_else_cpu_or_what_was_asked(monkeypatch):
             model.device()
 
 
+def test_a_module_is_moved_and_compiled_only_if_asked(monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_LITE_DEVICE", "cpu")
+    net = Transformer(TransformerConfig(**SMALL))
+    assert model.to_device(net) is net
+    compiled = model.to_device(net, compile=True)  # nothing is compiled before its first call
+    assert compiled is not net and compiled._orig_mod is net
+
+
 def test_importing_the_room_touches_no_device():
     code = (
         "import torch; calls = []\n"

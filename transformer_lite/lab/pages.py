@@ -31,10 +31,11 @@ def summary(chapter: str | int) -> Page:
     """The card that closes a chapter: its terms in both languages, what to look at again, and what comes next."""
     where = course.chapter(chapter)
     lang = current()
+    new, met = _terms(where)
     terms = Table(
         message("lab.terms"),
         ["日本語", "English", message("lab.term_meaning")],
-        [[term.ja, term.en, term.definition(lang)] for term in content.glossary(where.id)],
+        [[term.ja, term.en, term.definition(lang)] for term in new],
     )
     following = [other for other in course.chapters() if other.number > where.number]
     lines = [message("lab.again", what=what) for what in _look_again(where.id)] or [message("lab.nothing_due")]
@@ -42,6 +43,9 @@ def summary(chapter: str | int) -> Page:
         lines.append(message("lab.next_chapter", number=following[0].number, title=following[0].title(lang)))
     else:
         lines.append(message("lab.last_chapter"))
+    if met:
+        both = message("lab.lens_comma").join(f"{term.ja} ({term.en})" for term in met)
+        lines.insert(0, message("lab.terms_met", terms=both))
     return Page(message("lab.summary_title", chapter=where.title(lang)), [terms], note="\n".join(lines))
 
 
@@ -117,6 +121,16 @@ def _progress_picture(bars: list[tuple[str, dict[str, int], int]], title: str) -
         axes.set_title(title)
         figure.legend(loc="outside lower center", ncols=5, frameon=False)
         return figures.Picture(figures.to_png(figure), title, [], "")
+
+
+def _terms(where: course.Chapter) -> tuple[list[Any], list[Any]]:
+    """The chapter's terms: those that it introduces, and those that an earlier chapter has introduced."""
+    numbers = {chapter.id: chapter.number for chapter in course.chapters()}
+    new, met = [], []
+    for term in content.glossary(where.id):
+        first = min((numbers[chapter] for chapter in term.chapters if chapter in numbers), default=where.number)
+        (new if first >= where.number else met).append(term)
+    return new, met
 
 
 def _look_again(chapter: str) -> list[str]:

@@ -160,14 +160,17 @@ def _open_chapter() -> course.Chapter | None:
 
 
 def device() -> Any:
-    """The torch device to compute on: CUDA where there is one, else the CPU.
+    """The torch device to compute on: CUDA where there is one, else the CPU (`model.device`). Loads torch when called.
 
-    ``TRANSFORMER_LITE_DEVICE`` (such as ``cpu`` or ``mps``) overrides it. Imports torch when called, not before.
+    Raises:
+        LabError: ``TRANSFORMER_LITE_DEVICE`` asks for a device that is not there.
     """
-    import torch
+    from transformer_lite import model
 
-    wanted = os.environ.get("TRANSFORMER_LITE_DEVICE")
-    return torch.device(wanted or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        return model.device()
+    except ValueError:
+        raise LabError(message("lab.no_device", asked=os.environ.get("TRANSFORMER_LITE_DEVICE", ""))) from None
 
 
 def _log(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from transformer_lite.model.attention import (
     scaled_dot_product_attention,
 )
 from transformer_lite.model.config import TransformerConfig
-from transformer_lite.model.devices import device
+from transformer_lite.model.devices import device, to_device
 from transformer_lite.model.embedding import LearnedPositions, SinusoidalPositions, TokenEmbedding, sinusoids
 from transformer_lite.model.layers import AddAndNorm, Decoder, DecoderLayer, Encoder, EncoderLayer, FeedForward
 from transformer_lite.model.transformer import Transformer, Weights
@@ -38,4 +38,5 @@ __all__ = [
     "padding_mask",
     "scaled_dot_product_attention",
     "sinusoids",
+    "to_device",
 ]

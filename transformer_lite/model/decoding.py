@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lite.model.attention import causal_mask, padding_mask
+from transformer_lite.model.layers import ACTIVATIONS
 
 if TYPE_CHECKING:
     from transformer_lite.model.layers import DecoderLayer
@@ -76,7 +77,7 @@ class _Step:
         self.padding = padding
         self.w_1 = linear(network.w_1.weight, network.w_1.bias, self.rows)
         self.w_2 = linear(network.w_2.weight, network.w_2.bias, self.rows)
-        self.activation = network.activation
+        self.activation = ACTIVATIONS[network.activation]
         around = (layer.around_self_attention, layer.around_cross_attention, layer.around_feed_forward)
         self.pre = around[0].pre
         self.norms = [_norm(each.norm) for each in around]

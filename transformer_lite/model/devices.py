@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 import torch
+from torch import nn
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 def device() -> torch.device:
@@ -32,3 +36,20 @@ def device() -> torch.device:
     if not there():
         raise ValueError(f"TRANSFORMER_LITE_DEVICE is {asked!r}, but there is no such device here; unset it to use the CPU.")
     return chosen
+
+
+def to_device(module: Module, *, compile: bool = False) -> Module:
+    """Move a module to `device`, and compile it if asked: its first calls then take long, later ones less.
+
+    Args:
+        module: moved in place.
+        compile: with `torch.compile`, for lengths that vary; on a CPU it needs a C++ compiler.
+
+    Returns:
+        The module, or its compiled form, which shares its parameters.
+
+    Raises:
+        ValueError: as `device`.
+    """
+    module = module.to(device())
+    return torch.compile(module, dynamic=True) if compile else module

