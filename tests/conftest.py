@@ -56,6 +56,21 @@ def chromium_path() -> str:
     return path
 
 
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path):
+    """One Chromium for all tests of a process (Playwright's own loop must not be started twice)."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
+        yield launched
+        launched.close()
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("e2e") and "chromium_path" not in item.fixturenames:

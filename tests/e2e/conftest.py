@@ -9,15 +9,6 @@ from pathlib import Path
 
 import pytest
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 STARTED = "() => window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')"
 IDLE = "() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
 # Ready to run: the kernel is idle and no cell is waiting for its turn.
@@ -85,16 +76,6 @@ def serve(tmp_path_factory):
             process.wait(20)
         except subprocess.TimeoutExpired:
             process.kill()
-
-
-@pytest.fixture(scope="session")
-def chromium(chromium_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 CELLS = "window.jupyterapp.shell.currentWidget.content.widgets"
@@ -191,13 +172,13 @@ class Notebook:
 
 
 @pytest.fixture(scope="session")
-def notebook(serve, chromium):
+def notebook(serve, browser):
     """Open a language's chapter 2 in its own server and browser page."""
     contexts = []
 
     def make(lang: str) -> Notebook:
         server = serve(lang)
-        context = chromium.new_context(viewport={"width": 1280, "height": 1000}, locale="ja-JP" if lang == "ja" else "en-GB")
+        context = browser.new_context(viewport={"width": 1280, "height": 1000}, locale="ja-JP" if lang == "ja" else "en-GB")
         contexts.append(context)
         page = context.new_page()
         page.script_errors = []

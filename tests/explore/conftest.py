@@ -1,17 +1,7 @@
-"""A browser for the explorers' pages."""
+"""Opens the explorers' modules in pages of the browser."""
 
 import pytest
-from explore_support import FLAGS, page_of
-
-
-@pytest.fixture(scope="session")
-def browser(chromium_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
-        yield launched
-        launched.close()
+from explore_support import page_of
 
 
 @pytest.fixture

@@ -10,9 +10,6 @@ import pytest
 
 from transformer_lite.explore import controls
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
-
 PAGE = """<!doctype html><meta charset="utf-8"><style>{css}
 body {{ background: #fff; color: #000; }}</style>
 <div id="place"></div>

@@ -274,6 +274,7 @@ def test_counts_agree_with_the_equations_and_the_modules():
     for changes in (
         {},
         {"norm": "pre"},
+        {"n_decoder_layers": 3, "norm": "pre"},
         {"bias": False, "d_k": 3},
         {"tied": False},
         {"target_vocab": 7},

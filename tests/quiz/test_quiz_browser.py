@@ -11,9 +11,6 @@ from transformer_lite import quiz
 
 CHANGING = ("results", "lasts", "asking", "index")
 ROOM = Path(transformer_lite.quiz.__file__).parent
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync"]
-
 # A page with JupyterLab's theme variables and its habit of taking keys for itself (here: every key that reaches the document).
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body { margin: 0; background: var(--jp-layout-color1); }
@@ -65,16 +62,6 @@ CONTRAST = """(node) => {
   const [a, b] = [light([...c.getImageData(0, 0, 1, 1).data]), light(back)].sort((x, y) => y - x);
   return (a + 0.05) / (b + 0.05);
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser(chromium_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ class TransformerConfig:
         n_heads: h.
         d_ff: inner width of the feed-forward network.
         n_layers: N, in the encoder and in the decoder each.
+        n_decoder_layers: another number of layers in the decoder; None: as many as in the encoder, as in the paper.
         dropout: P_drop, on each sub-layer's output and on embedding + position.
         d_k: width of a head's queries and keys; d_model / h if None. Values keep d_model / h.
         norm: "post" as in the paper, LayerNorm(x + Sublayer(x)), or "pre", x + Sublayer(LayerNorm(x)).
@@ -55,11 +56,12 @@ class TransformerConfig:
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
+    n_decoder_layers: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("source_vocab", "d_model", "n_heads", "d_ff", "n_layers", "max_positions"):
             _positive(name, getattr(self, name))
-        for name in ("target_vocab", "d_k"):
+        for name in ("target_vocab", "d_k", "n_decoder_layers"):
             if getattr(self, name) is not None:
                 _positive(name, getattr(self, name))
         if self.d_model % self.n_heads:
@@ -94,6 +96,11 @@ class TransformerConfig:
     def shared_vocabulary(self) -> bool:
         """Whether source and target share one embedding table."""
         return self.target_vocab is None
+
+    @property
+    def decoder_layers(self) -> int:
+        """How many layers the decoder has."""
+        return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
     @property
     def has_final_norm(self) -> bool:

@@ -25,7 +25,9 @@ def parameters_of(config: TransformerConfig) -> int:
     attention = queries_and_keys + values + output
     feed_forward = 2 * c.d_model * c.d_ff + c.d_ff + c.d_model
     norm = 2 * c.d_model
-    layers = c.n_layers * (3 * attention + 2 * feed_forward + 5 * norm) + c.has_final_norm * 2 * norm
+    encoder = c.n_layers * (attention + feed_forward + 2 * norm)
+    decoder = c.decoder_layers * (2 * attention + feed_forward + 3 * norm)
+    layers = encoder + decoder + c.has_final_norm * 2 * norm
     target_vocab = c.target_vocab or c.source_vocab
     tables = c.source_vocab + (0 if c.shared_vocabulary else target_vocab) + (0 if c.tied else target_vocab)
     learned_positions = (1 if c.shared_vocabulary else 2) * c.max_positions if c.positions == "learned" else 0
@@ -35,7 +37,7 @@ def parameters_of(config: TransformerConfig) -> int:
 class Cost(NamedTuple):
     """Multiply-adds of one forward pass of one sentence pair, by term."""
 
-    projections: int  # W^Q, W^K, W^V, W^O of the 3 N attentions
+    projections: int  # W^Q, W^K, W^V, W^O of all attentions
     scores: int  # queries times keys
     weighted_sum: int  # weights times values
     feed_forward: int
@@ -56,19 +58,17 @@ def forward_cost(config: TransformerConfig, n_source: int, n_target: int) -> Cos
     d_k = d_v if c.d_k is None else c.d_k
     wide_k, wide_v = c.n_heads * d_k, c.n_heads * d_v
     projections = scores = weighted = 0
-    for n_q, n_k in ((n_source, n_source), (n_target, n_target), (n_target, n_source)):
-        projections += c.d_model * (n_q * (wide_k + wide_v) + n_k * (wide_k + wide_v))
-        scores += n_q * n_k * wide_k
-        weighted += n_q * n_k * wide_v
-    feed_forward = 2 * c.d_model * c.d_ff * (n_source + n_target)
+    for n_layers, n_q, n_k in (
+        (c.n_layers, n_source, n_source),
+        (c.decoder_layers, n_target, n_target),
+        (c.decoder_layers, n_target, n_source),
+    ):
+        projections += n_layers * c.d_model * (n_q + n_k) * (wide_k + wide_v)
+        scores += n_layers * n_q * n_k * wide_k
+        weighted += n_layers * n_q * n_k * wide_v
+    feed_forward = 2 * c.d_model * c.d_ff * (c.n_layers * n_source + c.decoder_layers * n_target)
     vocab = c.target_vocab or c.source_vocab
-    return Cost(
-        c.n_layers * projections,
-        c.n_layers * scores,
-        c.n_layers * weighted,
-        c.n_layers * feed_forward,
-        n_target * c.d_model * vocab,
-    )
+    return Cost(projections, scores, weighted, feed_forward, n_target * c.d_model * vocab)
 
 
 class Published(NamedTuple):

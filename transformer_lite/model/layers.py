@@ -127,7 +127,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_layers))
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         self.norm = nn.LayerNorm(config.d_model, eps=config.eps) if config.has_final_norm else nn.Identity()
 
     def forward(
