@@ -1,4 +1,4 @@
-"""The commands: study, build, test, doctor. `course.py` at the top of the repository hands its arguments to this.
+"""The commands: study, build, test, doctor, train, translate, score. `course.py` hands its arguments to this.
 
 Exit codes: 0 done, 1 the thing asked about is not so (a test failed, a notebook is stale), 2 usage, 3 the user's input or
 environment must be mended, 5 our fault (the details are in a log file).
@@ -28,8 +28,12 @@ from transformer_lite.language import message
 
 DONE, NOT_SO, USAGE, MEND, OUR_FAULT = 0, 1, 2, 3, 5
 INTERRUPTED = 130
-COMMANDS = ("study", "build", "test", "doctor")
+COMMANDS = ("study", "build", "test", "doctor", "train", "translate", "score")
 SUMMARY = re.compile(r"=+ .*\b(passed|failed|error|errors|skipped|no tests ran)\b.* =+")
+
+
+class UserTrouble(Exception):
+    """Something that the user must mend; the text says what and how."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,7 +86,7 @@ def _explained(trouble: Exception) -> int:
     if isinstance(trouble, content.Unknown):
         _say(str(trouble), error=True)
         return USAGE
-    if isinstance(trouble, course.CourseError | content.ContentError):
+    if isinstance(trouble, course.CourseError | content.ContentError | UserTrouble):
         _say(str(trouble), error=True)
         return MEND
     _say(message("cli.our_fault", error=f"{type(trouble).__name__}: {trouble}", log=_log(trouble)), error=True)
@@ -212,6 +216,46 @@ def application() -> Any:
     @app.command(help=message("cli.help.doctor"), epilog=message("cli.help.lang"))
     def doctor(as_json: Annotated[bool, option("--json", "json")] = False) -> int:
         return _doctor(as_json)
+
+    @app.command(help=message("cli.help.train"), epilog=message("cli.help.lang"))
+    def train(
+        data: Annotated[list[str], argument("data", metavar="grammar|FILE...")],
+        out: Annotated[Path, option("--out", "out")],
+        minutes: Annotated[float | None, option("--minutes", "minutes")] = None,
+        steps: Annotated[int | None, option("--steps", "steps")] = None,
+        seed: Annotated[int, option("--seed", "seed")] = 0,
+        pieces: Annotated[int, option("--pieces", "pieces")] = 4_000,
+        dev: Annotated[list[Path] | None, option("--dev", "dev")] = None,
+        as_json: Annotated[bool, option("--json", "json")] = False,
+    ) -> int:
+        from transformer_lite.cli import translating
+
+        return translating.train(data, out, minutes, steps, seed, pieces, dev, as_json)
+
+    @app.command(help=message("cli.help.translate"), epilog=message("cli.help.lang"))
+    def translate(
+        folder: Annotated[Path, argument("translator", metavar="DIR")],
+        text: Annotated[str | None, argument("text", metavar="TEXT|-")] = None,
+        beam: Annotated[int, option("--beam", "beam")] = 4,
+        show_attention: Annotated[bool, option("--show-attention", "show_attention")] = False,
+        picture: Annotated[Path | None, option("--picture", "picture")] = None,
+        as_json: Annotated[bool, option("--json", "json")] = False,
+    ) -> int:
+        from transformer_lite.cli import translating
+
+        return translating.translate(folder, text, beam, show_attention, picture, as_json)
+
+    @app.command(help=message("cli.help.score"), epilog=message("cli.help.lang"))
+    def score(
+        folder: Annotated[Path, argument("translator", metavar="DIR")],
+        files: Annotated[list[Path], argument("score_files", metavar="FILE...")],
+        beam: Annotated[int, option("--beam", "beam")] = 4,
+        tokenize: Annotated[str, option("--tokenize", "tokenize")] = "none",
+        as_json: Annotated[bool, option("--json", "json")] = False,
+    ) -> int:
+        from transformer_lite.cli import translating
+
+        return translating.score(folder, files, beam, tokenize, as_json)
 
     return app
 
@@ -362,7 +406,7 @@ class Gate:
 def _test(everything: bool) -> int:
     from transformer_lite import course
 
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     if not (root / "tests").is_dir() or content.source_dir() is None:
         raise course.CourseError(message("cli.no_tests"))
     if missing := [
@@ -534,7 +578,3 @@ def _no_display() -> Iterator[None]:
 
     with contextlib.redirect_stderr(io.StringIO()):
         yield
-
-
-if __name__ == "__main__":
-    sys.exit(main())
