@@ -117,6 +117,40 @@ def test_another_schedule_or_other_data_are_refused_in_a_used_folder(tmp_path):
         Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path)
 
 
+def test_a_loss_that_is_no_number_stops_and_keeps_what_was_saved(tmp_path):
+    net = model()
+
+    def poison(progress):
+        if progress.step == 11:
+            with torch.no_grad():
+                net.output.weight[0, 0] = float("nan")
+
+    with pytest.raises(training.Diverged, match=r"step 12 .* is nan.*checkpoint"):
+        Trainer(net, PAIRS, PAIRS[:9], SETTINGS, tmp_path).run(poison)
+    again = Trainer(model(), PAIRS, PAIRS[:9], SETTINGS, tmp_path)
+    assert again.step == 8 and again.run().finished
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    import safetensors.torch
+
+    trainer = Trainer(model(), PAIRS, PAIRS[:9], SETTINGS, tmp_path)
+    trainer.step = 1
+    trainer.save()
+
+    def full(tensors, path):
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    trainer.step = 2
+    with pytest.raises(OSError, match="No space"):
+        trainer.save()
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.glob("training-*")] == ["training-1.safetensors"]
+    assert Trainer(model(), PAIRS, PAIRS[:9], SETTINGS, tmp_path).step == 1
+
+
 SPREAD = """
 import sys, torch
 torch.set_num_threads(1)

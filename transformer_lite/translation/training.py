@@ -93,6 +93,10 @@ class Result(NamedTuple):
     finished: bool  # False: it was interrupted, and can go on
 
 
+class Diverged(ValueError):
+    """The loss is no number any more. What was saved before is still there."""
+
+
 class Spread:
     """The processes that train together; one alone where there are no others (``torchrun`` sets WORLD_SIZE)."""
 
@@ -226,6 +230,12 @@ class Trainer:
             summed = loss_of(self.model, batch, self.settings.label_smoothing)
             (summed / all_tokens).backward()
             total = float(summed.detach())
+        (everywhere,) = self.spread.total(total)
+        if not math.isfinite(everywhere):
+            raise Diverged(
+                f"the loss of step {self.step + 1} (epoch {self.epoch}, batch {self.position}) is {everywhere}; the last checkpoint in "
+                f"{self.folder} is kept. Try a smaller factor than {self.settings.factor}, or a longer warm-up."
+            )
         self.spread.average_gradients(self.model)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.step += 1
@@ -233,8 +243,7 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
-        (total,) = self.spread.total(total)
-        return total / all_tokens, int(all_tokens), rate
+        return everywhere / all_tokens, int(all_tokens), rate
 
     def _budget(self, seconds: float) -> None:
         """After the first steps, turn the minutes into a number of steps, once: the schedule must survive a resume."""
@@ -275,13 +284,23 @@ class Trainer:
         }  # fmt: skip
         # The two files belong together: the JSON names its tensors' file by the step, and is replaced last.
         about["tensors"] = f"training-{self.step}.safetensors"
-        save_file(tensors, self.folder / about["tensors"])
+        try:
+            save_file(tensors, self.folder / about["tensors"])
+        except BaseException:  # a full disk: half a file must not stay beside the good one
+            if not self._is_named(about["tensors"]):
+                (self.folder / about["tensors"]).unlink(missing_ok=True)
+            raise
         unfinished = self.folder / f".{STATE}.unfinished"
         unfinished.write_text(json.dumps(about, indent=1) + "\n", "utf-8")
         unfinished.replace(self.folder / STATE)
         for old in self.folder.glob("training-*.safetensors"):
             if old.name != about["tensors"]:
                 old.unlink(missing_ok=True)
+
+    def _is_named(self, tensors: str) -> bool:
+        """Whether the checkpoint that stands uses this file."""
+        path = self.folder / STATE
+        return path.is_file() and json.loads(path.read_text("utf-8")).get("tensors") == tensors
 
     def _resume(self) -> None:
         from safetensors import SafetensorError
