@@ -19,10 +19,13 @@ class CourseError(Exception):
 class UnknownChapter(content.Unknown):
     """A chapter was asked for by an id, a number or a file name that the course does not have."""
 
-    def __init__(self, name: str, known: list[str]):
+    def __init__(self, name: str, known: list[str], numbers: list[int] | None = None):
         super().__init__("chapter", name, known)
+        self.numbers = numbers or []
 
     def __str__(self) -> str:
+        if self.name.isdecimal() and self.numbers:
+            return message("course.no_such_number", name=self.name, first=min(self.numbers), last=max(self.numbers))
         return message("course.unknown_chapter", name=self.name, nearest=", ".join(self.nearest))
 
 
@@ -106,4 +109,4 @@ def chapter(name: str | int, among: tuple[Chapter, ...] | None = None) -> Chapte
     for candidate in among:
         if stem in (candidate.id, candidate.file) or (stem.isdecimal() and int(stem) == candidate.number):
             return candidate
-    raise UnknownChapter(str(name), [candidate.id for candidate in among])
+    raise UnknownChapter(str(name), [candidate.id for candidate in among], [candidate.number for candidate in among])

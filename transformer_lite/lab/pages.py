@@ -151,7 +151,7 @@ def _look_again(chapter: str) -> list[str]:
 
 def _bank(chapter: str) -> list[str]:
     try:
-        return [question.id for question in content.questions(chapter)]
+        return [question.id for question in content.questions(chapter) if question.kind != "recall"]  # as the quiz counts
     except content.Unknown:
         return []
 

@@ -233,8 +233,8 @@ class Trainer:
         (everywhere,) = self.spread.total(total)
         if not math.isfinite(everywhere):
             raise Diverged(
-                f"the loss of step {self.step + 1} (epoch {self.epoch}, batch {self.position}) is {everywhere}; the last checkpoint in "
-                f"{self.folder} is kept. Try a smaller factor than {self.settings.factor}, or a longer warm-up."
+                f"the loss of step {self.step + 1} (epoch {self.epoch}, batch {self.position}) is {everywhere}; "
+                f"the last checkpoint in {self.folder} is kept. Try a smaller factor than {self.settings.factor}, or a longer warm-up."
             )
         self.spread.average_gradients(self.model)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
