@@ -234,7 +234,8 @@ class Trainer:
         if not math.isfinite(everywhere):
             raise Diverged(
                 f"the loss of step {self.step + 1} (epoch {self.epoch}, batch {self.position}) is {everywhere}; "
-                f"the last checkpoint in {self.folder} is kept. Try a smaller factor than {self.settings.factor}, or a longer warm-up."
+                f"the last checkpoint in {self.folder} is kept. "
+                f"Try a smaller factor than {self.settings.factor}, or a longer warm-up."
             )
         self.spread.average_gradients(self.model)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
