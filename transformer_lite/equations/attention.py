@@ -74,12 +74,8 @@ def attention_scores(queries: ArrayLike, keys: ArrayLike) -> NDArray[np.floating
     array([[1., 0.]])
     """
     queries, keys = floating(queries), floating(keys)
-    if queries.ndim < 2:
-        raise ValueError(f"queries must have shape (..., n_q, d_k); got {queries.shape}.")
-    d_k = queries.shape[-1]
-    if keys.ndim < 2 or keys.shape[-1] != d_k:
-        raise ValueError(f"keys must have shape (..., n_k, d_k) with d_k = {d_k} as in queries; got {keys.shape}.")
-    return queries @ keys.swapaxes(-1, -2) / math.sqrt(d_k)  # (..., n_q, d_k) @ (..., d_k, n_k) -> (..., n_q, n_k)
+    check_shapes(queries, keys)
+    return queries @ keys.swapaxes(-1, -2) / math.sqrt(queries.shape[-1])  # (..., n_q, d_k) @ (..., d_k, n_k) -> (..., n_q, n_k)
 
 
 @reference
@@ -108,20 +104,10 @@ def scaled_dot_product_attention(
     (array([[0.731, 0.269]]), array([[5.61]]))
     """
     queries, keys, values = floating(queries), floating(keys), floating(values)
+    check_shapes(queries, keys, values)
     scores = attention_scores(queries, keys)
-    n_keys = keys.shape[-2]
-    if values.ndim < 2 or values.shape[-2] != n_keys:
-        raise ValueError(f"values must have shape (..., n_k, d_v) with n_k = {n_keys} as in keys; got {values.shape}.")
     if mask is not None:
-        mask = np.asarray(mask)
-        if mask.dtype != bool:
-            raise ValueError(f"mask must be Boolean, True = may attend; got dtype {mask.dtype}.")
-        try:
-            scores = np.where(mask, scores, -np.inf)
-        except ValueError:
-            raise ValueError(
-                f"mask must be broadcastable to (..., n_q, n_k) = {scores.shape}; got {mask.shape}."
-            ) from None
+        scores = np.where(broadcast_mask(mask, scores.shape), scores, -np.inf)
     weights = softmax(scores, axis=-1)
     return Attention(weights @ values, weights)  # (..., n_q, n_k) @ (..., n_k, d_v) -> (..., n_q, d_v)
 
@@ -130,3 +116,26 @@ def floating(x: ArrayLike) -> NDArray[np.floating]:
     """``x`` as an array of floating-point numbers; a floating type of its own is kept."""
     x = np.asarray(x)
     return x if np.issubdtype(x.dtype, np.floating) else x.astype(np.float64)
+
+
+def check_shapes(queries: NDArray, keys: NDArray, values: NDArray | None = None) -> None:
+    """`ValueError` naming the argument, the shape expected and the one given, where attention's arguments do not fit."""
+    if queries.ndim < 2:
+        raise ValueError(f"queries must have shape (..., n_q, d_k); got {queries.shape}.")
+    d_k = queries.shape[-1]
+    if keys.ndim < 2 or keys.shape[-1] != d_k:
+        raise ValueError(f"keys must have shape (..., n_k, d_k) with d_k = {d_k} as in queries; got {keys.shape}.")
+    n_keys = keys.shape[-2]
+    if values is not None and (values.ndim < 2 or values.shape[-2] != n_keys):
+        raise ValueError(f"values must have shape (..., n_k, d_v) with n_k = {n_keys} as in keys; got {values.shape}.")
+
+
+def broadcast_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A Boolean ``mask`` as a view that covers scores of ``shape`` (..., n_q, n_k); `ValueError` if it is not one."""
+    mask = np.asarray(mask)
+    if mask.dtype != bool:
+        raise ValueError(f"mask must be Boolean, True = may attend; got dtype {mask.dtype}.")
+    try:
+        return np.broadcast_to(mask, np.broadcast_shapes(mask.shape, shape))  # a view: no n² bytes are made
+    except ValueError:
+        raise ValueError(f"mask must be broadcastable to (..., n_q, n_k) = {shape}; got {mask.shape}.") from None

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transformer_lite.equations.attention import floating
+from transformer_lite.equations.attention import broadcast_mask, check_shapes, floating
 
 
 def blocked_attention(
@@ -36,25 +36,11 @@ def blocked_attention(
     queries, keys, values = floating(queries), floating(keys), floating(values)
     if block < 1:
         raise ValueError(f"block must be 1 or more; got {block}.")
-    if queries.ndim < 2:
-        raise ValueError(f"queries must have shape (..., n_q, d_k); got {queries.shape}.")
-    n_q, d_k = queries.shape[-2:]
-    if keys.ndim < 2 or keys.shape[-1] != d_k:
-        raise ValueError(f"keys must have shape (..., n_k, d_k) with d_k = {d_k} as in queries; got {keys.shape}.")
-    n_k = keys.shape[-2]
-    if values.ndim < 2 or values.shape[-2] != n_k:
-        raise ValueError(f"values must have shape (..., n_k, d_v) with n_k = {n_k} as in keys; got {values.shape}.")
+    check_shapes(queries, keys, values)
+    (n_q, d_k), n_k = queries.shape[-2:], keys.shape[-2]
     lead = np.broadcast_shapes(queries.shape[:-2], keys.shape[:-2], values.shape[:-2])
     if mask is not None:
-        mask = np.asarray(mask)
-        if mask.dtype != bool:
-            raise ValueError(f"mask must be Boolean, True = may attend; got dtype {mask.dtype}.")
-        try:
-            mask = np.broadcast_to(mask, np.broadcast_shapes(mask.shape, (*lead, n_q, n_k)))  # a view: no n² bytes are made
-        except ValueError:
-            raise ValueError(
-                f"mask must be broadcastable to (..., n_q, n_k) = {(*lead, n_q, n_k)}; got {mask.shape}."
-            ) from None
+        mask = broadcast_mask(mask, (*lead, n_q, n_k))
         lead = mask.shape[:-2]
 
     kind = np.result_type(queries, keys, values)

@@ -50,6 +50,17 @@ def bench_class() -> type:
         strings = t.Dict().tag(sync=True)
         initial = t.Dict().tag(sync=True)
 
+        def spoken(self, lang: str) -> dict[str, Any]:
+            """The traits that follow from the language."""
+            raise NotImplementedError
+
+        @t.observe("lang")
+        def _speak(self, change: Any) -> None:
+            if change["old"] in ("ja", "en") and self.strings:  # not while the first state is being set
+                with self.hold_sync():
+                    for name, value in self.spoken(change["new"]).items():
+                        setattr(self, name, value)
+
         def twin(self) -> tuple[str, list[list[str]], str]:
             """Title, table (header first) and one sentence: the state as it stands, without a picture."""
             raise NotImplementedError

@@ -202,12 +202,8 @@ def widget_class() -> type:
                 raise t.TraitError(f"mask must be {N_REAL} x {N_REAL} or {N_PADDED} x {N_PADDED}, rows of True and False.")
             return rows
 
-        @t.observe("lang")
-        def _speak(self, change: Any) -> None:
-            if change["old"] in ("ja", "en"):
-                with self.hold_sync():
-                    for name, value in texts(change["new"]).items():
-                        setattr(self, name, value)
+        def spoken(self, lang: str) -> dict[str, Any]:
+            return texts(lang)
 
         def twin(self) -> tuple[str, list[list[str]], str]:
             return twin(self.lang, np.array(self.mask), self.layers, self.way)

@@ -227,12 +227,8 @@ def widget_class() -> type:
         def __init__(self, lang: str, first: State) -> None:
             super().__init__(initial=asdict(first), **_numbers(), **asdict(first), **_texts(lang))
 
-        @t.observe("lang")
-        def _speak(self, change: Any) -> None:
-            if change["old"] in ("ja", "en") and self.strings:
-                with self.hold_sync():
-                    for trait, value in _texts(change["new"]).items():
-                        setattr(self, trait, value)
+        def spoken(self, lang: str) -> dict[str, Any]:
+            return _texts(lang)
 
         def state(self) -> State:
             """What is shown now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -202,24 +202,11 @@ def widget_class() -> type:
         def _check_query(self, proposal: Any) -> list[float]:
             return _query(proposal["value"]).tolist()
 
-        @t.observe("lang")
-        def _speak(self, change: Any) -> None:
-            if change["old"] in ("ja", "en") and change["new"] != self._first.lang:
-                first = self._first
-                story = start(change["new"]) if first.glosses[0] else None
-                self._first = Start(
-                    change["new"],
-                    story.tokens if story else first.tokens,
-                    story.glosses if story else first.glosses,
-                    first.keys,
-                    first.values,
-                    first.query,
-                    first.story,
-                )
-                texts = _texts(self._first)
-                with self.hold_sync():
-                    for name, value in texts.items():
-                        setattr(self, name, value)
+        def spoken(self, lang: str) -> dict[str, Any]:
+            first = self._first
+            story = start(lang) if first.glosses[0] else first
+            self._first = replace(first, lang=lang, tokens=story.tokens, glosses=story.glosses)
+            return _texts(self._first)
 
         def twin(self) -> tuple[str, list[list[str]], str]:
             return twin(self._first, np.asarray(self.query), self.scaled)

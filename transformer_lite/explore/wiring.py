@@ -272,12 +272,8 @@ def widget_class() -> type:
         def __init__(self, lang: str, direction: str) -> None:
             super().__init__(**state(lang, direction))
 
-        @t.observe("lang")
-        def _speak(self, change: Any) -> None:
-            if change["old"] in ("ja", "en"):
-                with self.hold_sync():
-                    for name, value in texts(change["new"]).items():
-                        setattr(self, name, value)
+        def spoken(self, lang: str) -> dict[str, Any]:
+            return texts(lang)
 
         @property
         def wiring(self) -> Wiring:

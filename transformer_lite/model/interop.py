@@ -167,29 +167,41 @@ def _config_of(layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer, *
     )
 
 
-@torch.no_grad()
 def _encoder_layer_from(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
-    ours = EncoderLayer(_config_of(theirs)).to(theirs.linear1.weight)
-    own = theirs.self_attn
-    _copy_attention(own.in_proj_weight, own.in_proj_bias, own.out_proj, ours.self_attention)
-    _copy(theirs.linear1, ours.feed_forward.w_1)
-    _copy(theirs.linear2, ours.feed_forward.w_2)
-    _copy(theirs.norm1, ours.around_attention.norm)
-    _copy(theirs.norm2, ours.around_feed_forward.norm)
-    return ours
+    return _layer_from(theirs, EncoderLayer)
+
+
+def _decoder_layer_from(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
+    return _layer_from(theirs, DecoderLayer)
 
 
 @torch.no_grad()
-def _decoder_layer_from(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
-    ours = DecoderLayer(_config_of(theirs)).to(theirs.linear1.weight)
-    for attention, mine in ((theirs.self_attn, ours.self_attention), (theirs.multihead_attn, ours.cross_attention)):
+def _layer_from(theirs: Any, kind: Any) -> Any:
+    ours = kind(_config_of(theirs)).to(theirs.linear1.weight)
+    for attention, mine in _attentions(theirs, ours):
         _copy_attention(attention.in_proj_weight, attention.in_proj_bias, attention.out_proj, mine)
-    _copy(theirs.linear1, ours.feed_forward.w_1)
-    _copy(theirs.linear2, ours.feed_forward.w_2)
-    _copy(theirs.norm1, ours.around_self_attention.norm)
-    _copy(theirs.norm2, ours.around_cross_attention.norm)
-    _copy(theirs.norm3, ours.around_feed_forward.norm)
+    for part, mine in _parts(theirs, ours):
+        _copy(part, mine)
     return ours
+
+
+def _attentions(theirs: Any, ours: EncoderLayer | DecoderLayer) -> list[tuple[nn.MultiheadAttention, MultiHeadAttention]]:
+    """Which attention of a layer of ``torch.nn`` is which of ours."""
+    pairs = [(theirs.self_attn, ours.self_attention)]
+    if isinstance(ours, DecoderLayer):
+        pairs.append((theirs.multihead_attn, ours.cross_attention))
+    return pairs
+
+
+def _parts(theirs: Any, ours: EncoderLayer | DecoderLayer) -> list[tuple[nn.Module, nn.Module]]:
+    """Which linear map and LayerNorm of a layer of ``torch.nn`` is which of ours."""
+    network = [(theirs.linear1, ours.feed_forward.w_1), (theirs.linear2, ours.feed_forward.w_2)]
+    if isinstance(ours, DecoderLayer):
+        around = (ours.around_self_attention, ours.around_cross_attention, ours.around_feed_forward)
+        norms = (theirs.norm1, theirs.norm2, theirs.norm3)
+    else:
+        around, norms = (ours.around_attention, ours.around_feed_forward), (theirs.norm1, theirs.norm2)
+    return network + [(norm, each.norm) for norm, each in zip(norms, around, strict=True)]
 
 
 @torch.no_grad()
@@ -252,26 +264,19 @@ def _arguments(ours: EncoderLayer | DecoderLayer, around: Any, batch_first: bool
 
 
 def _encoder_layer_to(ours: EncoderLayer, batch_first: bool) -> nn.TransformerEncoderLayer:
-    theirs = nn.TransformerEncoderLayer(**_arguments(ours, ours.around_attention, batch_first))
-    _export_attention(ours.self_attention, theirs.self_attn)
-    with torch.no_grad():
-        _copy(ours.feed_forward.w_1, theirs.linear1)
-        _copy(ours.feed_forward.w_2, theirs.linear2)
-        _copy(ours.around_attention.norm, theirs.norm1)
-        _copy(ours.around_feed_forward.norm, theirs.norm2)
-    return theirs
+    return _layer_to(ours, nn.TransformerEncoderLayer(**_arguments(ours, ours.around_attention, batch_first)))
 
 
 def _decoder_layer_to(ours: DecoderLayer, batch_first: bool) -> nn.TransformerDecoderLayer:
-    theirs = nn.TransformerDecoderLayer(**_arguments(ours, ours.around_self_attention, batch_first))
-    _export_attention(ours.self_attention, theirs.self_attn)
-    _export_attention(ours.cross_attention, theirs.multihead_attn)
-    with torch.no_grad():
-        _copy(ours.feed_forward.w_1, theirs.linear1)
-        _copy(ours.feed_forward.w_2, theirs.linear2)
-        _copy(ours.around_self_attention.norm, theirs.norm1)
-        _copy(ours.around_cross_attention.norm, theirs.norm2)
-        _copy(ours.around_feed_forward.norm, theirs.norm3)
+    return _layer_to(ours, nn.TransformerDecoderLayer(**_arguments(ours, ours.around_self_attention, batch_first)))
+
+
+@torch.no_grad()
+def _layer_to(ours: EncoderLayer | DecoderLayer, theirs: Any) -> Any:
+    for attention, mine in _attentions(theirs, ours):
+        _export_attention(mine, attention)
+    for part, mine in _parts(theirs, ours):
+        _copy(mine, part)
     return theirs
 
 

@@ -68,15 +68,18 @@ class Transformer(Translator):
             Logits (batch, n_target, vocab); with ``need_weights`` also `Weights`.
         """
         weights = Weights() if need_weights else None
-        memory = self.encode(source_ids, weights)
-        y = self.decode(target_ids, memory, self.real(source_ids), weights)
+        memory_mask = self.real(source_ids)
+        memory = self._encode(source_ids, memory_mask, weights)
+        y = self.decode(target_ids, memory, memory_mask, weights)
         logits = self.output(y)
         return (logits, weights) if need_weights else logits
 
-    def encode(self, source_ids: Tensor, weights: Weights | None = None) -> Tensor:
+    def encode(self, source_ids: Tensor) -> Tensor:
         """The memory (batch, n_source, d_model): what the encoder makes of the source."""
-        x = self.source_embedding(source_ids)
-        return self.encoder(x, self.real(source_ids), None if weights is None else weights.encoder)
+        return self._encode(source_ids, self.real(source_ids))
+
+    def _encode(self, source_ids: Tensor, mask: Tensor | None, weights: Weights | None = None) -> Tensor:
+        return self.encoder(self.source_embedding(source_ids), mask, None if weights is None else weights.encoder)
 
     def real(self, token_ids: Tensor) -> Tensor | None:
         """The padding mask (batch, 1, n) of ``token_ids`` (batch, n); None, which costs nothing, where there is no padding."""

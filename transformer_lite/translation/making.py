@@ -158,9 +158,7 @@ def alignment_error(translator: TextTranslator, pairs: Sequence[grammar.Pair], l
             partners = {i for i, k in pair.links if k == j}
             hit = next(((number, i, j) for i in partners if (number, i, j) in found), (number, min(partners), j))
             gold.add(hit)
-    return scoring.alignment_error_rate(
-        {(n * 10_000 + i, n * 10_000 + j) for n, i, j in found}, {(n * 10_000 + i, n * 10_000 + j) for n, i, j in gold}
-    )
+    return scoring.alignment_error_rate(found, gold)
 
 
 def longer(settings: Settings, minutes: float | None = None, steps: int | None = None, seed: int | None = None) -> Settings:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-Links = Iterable[tuple[int, int]]
+Links = Iterable[tuple[int, ...]]  # (place in source, place in target), the sentence's number before them where there are several
 
 
 class Score(NamedTuple):
