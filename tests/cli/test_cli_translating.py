@@ -8,6 +8,7 @@ import pytest
 
 from transformer_lite import cli
 from transformer_lite.translation import grammar
+from transformer_lite.translation.corpora import is_japanese
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +55,21 @@ def test_scoring(folder, capsys, tmp_path):
     (tmp_path / "test.tsv").write_text("\n".join(lines), "utf-8")
     assert cli.main(["score", str(folder), str(tmp_path / "test.tsv"), "--beam", "1", "--json", "--lang", "en"]) == 0
     figures = json.loads(capsys.readouterr().out)
-    assert 0 <= figures["BLEU"] <= 100 and figures["sentences"] == 20 and "tok:none" in figures["signatures"]["BLEU"]
+    assert 0 <= figures["BLEU"] <= 100 and figures["sentences"] == 20
+    assert 5 < figures["nearest_BLEU"] < 100 and "tok:none" in figures["signatures"]["BLEU"]
     assert cli.main(["score", str(folder), str(tmp_path / "test.tsv"), "--beam", "1", "--lang", "ja"]) == 0
-    assert "完全一致" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "完全一致" in said and f"{figures['nearest_BLEU']:.2f}" in said
+
+
+def test_a_line_that_is_too_long_does_not_take_the_others_with_it(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("Ken slept\n" + "dog " * 10_000 + "\n犬 が 走った\nKen ran\n"))
+    assert cli.main(["translate", str(folder), "--beam", "1", "--lang", "ja"]) == 3
+    said = capsys.readouterr()
+    lines = said.out.split("\n")
+    assert len(lines) == 5 and not lines[1]
+    assert "2 行目" in said.err and "10,000" in said.err and "3 行目" in said.err
+    assert "知っている語が 1 つもありません" in said.err
 
 
 @pytest.mark.parametrize("lang", ["ja", "en"])
@@ -64,6 +77,7 @@ def test_scoring(folder, capsys, tmp_path):
     ("arguments", "code", "words"),
     [
         (["translate", "NOWHERE", "x"], 3, "config.json"),
+        (["translate", "NOWHERE", "x", "--beam", "0"], 2, "--beam"),
         (["train", "NOWHERE.tsv", "--out", "OUT"], 3, "NOWHERE.tsv"),
         (["train", "grammar", "--minutes", "0", "--out", "OUT"], 3, "minutes"),
         (["train", "grammar"], 2, "--out"),
@@ -76,3 +90,5 @@ def test_what_is_wrong_is_said_without_a_trace(arguments, code, words, lang, tmp
     assert cli.main([*given, "--lang", lang]) == code
     said = capsys.readouterr().err
     assert words in said and "Traceback" not in said
+    if code == 3:
+        assert is_japanese(said) is (lang == "ja")

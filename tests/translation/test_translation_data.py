@@ -7,7 +7,8 @@ from collections import defaultdict
 import pytest
 import torch
 
-from transformer_lite.translation import batching, corpora, grammar, scoring, vocabulary
+from transformer_lite import language
+from transformer_lite.translation import Refused, batching, corpora, grammar, scoring, vocabulary
 from transformer_lite.translation.vocabulary import BOS, EOS, PAD, UNK, Subwords, Words
 
 # ---------------------------------------------------------------------------------------------------------------- grammar
@@ -164,8 +165,54 @@ def test_bad_files_are_named_with_their_line(files, words, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(corpora.BadCorpus, match="nowhere"):
         corpora.read([tmp_path / "nowhere.tsv"])
+
+
+@pytest.mark.parametrize("key", ["not_there", "files", "no_pair"])
+def test_what_is_refused_is_said_in_japanese_too(key, tmp_path):
+    (tmp_path / "empty").write_text("\n")
+    paths = {"not_there": ["nowhere"], "files": [], "no_pair": [tmp_path / "empty"]}[key]
+    language.use("ja")
+    with pytest.raises(corpora.BadCorpus) as refused:
+        corpora.read(paths)
+    assert corpora.is_japanese(str(refused.value))
+
+
+def test_japanese_without_spaces_is_parted_into_words_and_joined_again():
+    plain = ["私は昨日、公園で犬を追いかけた。", "明日は雨が降る。"]
+    parted = corpora.segmented(plain)
+    assert parted[1].split() == ["明日", "は", "雨", "が", "降る", "。"] and [corpora.joined(each) for each in parted] == plain
+    assert corpora.joined("私 は New York で iPhone 10 を 見 た") == "私はNew YorkでiPhone 10を見た"
+    assert corpora.unsegmented(plain) and not corpora.unsegmented(parted)
+    assert not corpora.unsegmented(["the dog", "a cat"]) and not corpora.unsegmented([])
+
+
+def test_a_missing_segmenter_is_explained(monkeypatch):
+    import sys
+
+    corpora._segmenter.cache_clear()
+    monkeypatch.setitem(sys.modules, "sudachipy", None)
+    with pytest.raises(corpora.BadCorpus, match="SudachiPy"):
+        corpora.segmented(["犬"])
+    corpora._segmenter.cache_clear()
+
+
+def test_the_nearest_training_sentence_is_copied():
+    pairs = [("the dog ran", "犬"), ("the cat ran home", "猫"), ("a cat", "ねこ")]
+    assert scoring.nearest(["the cat ran", "dog", "zebra"], pairs) == ["猫", "犬", "犬"]  # 3/4 beats 2/4; of equals the first
+    by_hand = max(pairs, key=lambda pair: len({"a", "cat"} & set(pair[0].split())) / len({"a", "cat"} | set(pair[0].split())))
+    assert scoring.nearest(["a cat"], pairs) == [by_hand[1]]
+    with pytest.raises(Refused):
+        scoring.nearest(["x"], [])
+
+
+def test_content_words_leave_particles_out():
+    pair = next(pair for pair in grammar.sentences(2) if "たち" in pair.target and "の" in pair.target and "で" in pair.target)
+    found = grammar.content(pair)
+    assert {pair.target[j] for j in found}.isdisjoint({"が", "を", "は", "の", "で", "に", "たち"})
+    assert found == {j: {i for i, k in pair.links if k == j} for j in found} and len(found) >= 3
+    assert len(found) == sum(word not in grammar.FUNCTION_WORDS for word in pair.target)
 
 
 # ------------------------------------------------------------------------------------------------------------ vocabularies
@@ -192,6 +239,12 @@ def test_subwords_there_and_back_without_changing_full_width_digits(tmp_path):
     assert Subwords.of(sentences, size=60).model == pieces.model
     pieces.save(tmp_path / "v")
     assert vocabulary.load(tmp_path / "v").encode(sentences[1]) == pieces.encode(sentences[1])
+
+
+@pytest.mark.parametrize(("sentences", "size"), [(["a b c d e"], 5), ([], 100)])
+def test_too_few_pieces_are_refused(sentences, size):
+    with pytest.raises(Refused, match="--pieces"):
+        Subwords.of(sentences, size)
 
 
 @pytest.mark.parametrize("raw", [b"{", b'{"kind": "words"}', b"\x00\x01rubbish"])
@@ -249,7 +302,7 @@ def test_scores_and_their_signatures():
     assert scoring.exact(["a", "b"], ["a", "c"]) == 0.5
     with pytest.raises(ValueError, match="got 1 and 2"):
         scoring.scores(["a"], references)
-    with pytest.raises(ValueError, match="nothing"):
+    with pytest.raises(Refused, match="nothing"):
         scoring.scores([], [])
 
 

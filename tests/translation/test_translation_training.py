@@ -6,14 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from transformer_lite.model import Transformer, TransformerConfig, baselines, saving
-from transformer_lite.translation import grammar, making, training
+from transformer_lite.translation import Refused, grammar, making, training
 from transformer_lite.translation.training import Settings, Trainer
 from transformer_lite.translation.translator import TextTranslator
 from transformer_lite.translation.vocabulary import Words
@@ -113,7 +115,7 @@ def test_another_schedule_or_other_data_are_refused_in_a_used_folder(tmp_path):
         with pytest.raises(ValueError, match="another folder"):
             Trainer(model(), data, [], settings, tmp_path)
     (tmp_path / "training.json").write_text("{")
-    with pytest.raises(saving.BadModelFile, match="cannot be continued"):
+    with pytest.raises(Refused, match="cannot be continued"):
         Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path)
 
 
@@ -125,10 +127,15 @@ def test_a_loss_that_is_no_number_stops_and_keeps_what_was_saved(tmp_path):
             with torch.no_grad():
                 net.output.weight[0, 0] = float("nan")
 
-    with pytest.raises(training.Diverged, match=r"step 12 .* is nan.*checkpoint"):
+    with pytest.raises(training.Diverged, match=r"step 12 .* nan.*up to step 8 is still in"):
         Trainer(net, PAIRS, PAIRS[:9], SETTINGS, tmp_path).run(poison)
     again = Trainer(model(), PAIRS, PAIRS[:9], SETTINGS, tmp_path)
     assert again.step == 8 and again.run().finished
+    poisoned = model()
+    with torch.no_grad():
+        poisoned.output.weight[0, 0] = float("nan")
+    with pytest.raises(training.Diverged, match=r"step 1 .* nan; nothing was saved"):
+        Trainer(poisoned, PAIRS, [], SETTINGS, tmp_path / "other").run()
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(tmp_path, monkeypatch):
@@ -265,12 +272,38 @@ def test_a_translators_folder_can_be_loaded_and_says_what_is_wrong(made, tmp_pat
     with pytest.raises(FileNotFoundError, match=r"config\.json"):
         TextTranslator.load(tmp_path)
     saving.save(loaded.model, tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"source\.vocabulary"):
+    with pytest.raises(Refused, match=r"source\.vocabulary"):
         TextTranslator.load(tmp_path)
     Words(["a"]).save(tmp_path / "source.vocabulary")
     loaded.target.save(tmp_path / "target.vocabulary")
-    with pytest.raises(saving.BadModelFile, match="vocabularies have"):
+    with pytest.raises(Refused, match="vocabularies have"):
         TextTranslator.load(tmp_path)
+
+
+def test_a_vocabulary_of_the_same_size_from_another_training_is_noticed(made, tmp_path):
+    _, folder = made
+    for name in ("config.json", "weights.safetensors", "source.vocabulary", "target.vocabulary"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    loaded = TextTranslator.load(tmp_path)  # without about.json
+    first, second, *others = loaded.source.words[4:]
+    Words([second, first, *others]).save(tmp_path / "source.vocabulary")
+    with pytest.raises(Refused, match=r"source\.vocabulary is not the vocabulary"):
+        TextTranslator.load(tmp_path)
+    (tmp_path / "source.vocabulary").write_bytes((folder / "source.vocabulary").read_bytes())
+    saving.save(loaded.model, tmp_path)  # weights that say nothing of their vocabularies are believed
+    assert TextTranslator.load(tmp_path).translate(["Ken slept"]) == loaded.translate(["Ken slept"])
+
+
+def test_texts_that_cannot_be_translated_well_are_named(made):
+    translator = made[0].translator
+    with pytest.raises(Refused, match="10,000 tokens"):
+        translator.translate(["Ken slept", "dog " * 10_000])
+    with pytest.raises(Refused, match="10,000"):
+        translator.look("dog " * 10_000)
+    assert "platypus" in translator.doubts("the platypus ran") and "the dog" not in translator.doubts("the platypus ran")
+    assert "none of these words" in translator.doubts("犬 が 走った") and translator.doubts("the dog ran") is None
+    assert translator.doubts("") is None
+    assert translator.translate(["🦆 \u0000 dog"])[0] is not None  # it says something all the same
 
 
 def test_looking_shows_every_layer_head_and_step(made):
@@ -284,9 +317,31 @@ def test_looking_shows_every_layer_head_and_step(made):
         made[0].translator.look("")
 
 
-def test_alignment_error_is_that_of_the_gold_links(made):
-    error = making.alignment_error(made[0].translator, grammar.COURSE)
-    assert 0 <= error <= 1
+class Pretender:
+    """Looks where it is told to: at the gold partner of the word that the row predicts, or ``late`` rows later."""
+
+    def __init__(self, late=0, eos=False):
+        self.late, self.eos = late, eos
+
+    def look(self, text, target):
+        pair = next(p for p in PRETENDED if " ".join(p.source) == text)
+        weights = np.zeros((1, 2, len(pair.target) + 1, len(pair.source) + 1))
+        weights[..., -1] = 0.1  # EOS
+        for i, j in pair.links:
+            if j + self.late < len(pair.target) + 1:
+                weights[0, :, j + self.late, -1 if self.eos else i] = 0.5
+        return types.SimpleNamespace(cross=weights)
+
+
+PRETENDED = [next(grammar.sentences(seed)) for seed in range(8)]
+
+
+def test_alignment_is_that_of_the_gold_links_and_reads_the_row_that_predicts():
+    assert making.alignment(Pretender(), PRETENDED) == (0.0, 1.0)
+    late = making.alignment(Pretender(late=1), PRETENDED)
+    assert late.content < 0.5 and late.error_rate > 0.3
+    assert making.alignment(Pretender(late=1), PRETENDED, shift=1).content == 1.0
+    assert making.alignment(Pretender(eos=True), PRETENDED) == (1.0, 0.0)
 
 
 def test_text_files_are_trained_on(tmp_path):
@@ -297,5 +352,11 @@ def test_text_files_are_trained_on(tmp_path):
     start = time.monotonic()
     made = making.on_text(tmp_path / "out", [tmp_path / "pairs.tsv"], Settings(steps=3, tokens=400), pieces=200)
     assert made.result.finished and made.figures["pairs"] == 294 and time.monotonic() - start < 60
-    assert made.translator.about["data"] == [str(tmp_path / "pairs.tsv")]
+    assert made.translator.about["data"] == [str(tmp_path / "pairs.tsv")] and made.translator.about["segmented"]
+    assert made.figures["dev_bleu"] < made.figures["nearest_bleu"] <= 100  # three steps have learned nothing
+    assert " " in made.translator.target.decode(made.translator.target.encode("犬 が 猫 を 追いかけた"))
+    left = making.on_text(
+        tmp_path / "left", [tmp_path / "pairs.tsv"], Settings(steps=1, tokens=400), pieces=200, segment=False, evaluate=False
+    )
+    assert not left.translator.about["segmented"] and "dev_bleu" not in left.figures
     assert isinstance(TextTranslator.load(tmp_path / "out").translate(["the dog ran"], beam=1)[0], str)

@@ -222,21 +222,22 @@ def application() -> Any:
         data: Annotated[list[str], argument("data", metavar="grammar|FILE...")],
         out: Annotated[Path, option("--out", "out")],
         minutes: Annotated[float | None, option("--minutes", "minutes")] = None,
-        steps: Annotated[int | None, option("--steps", "steps")] = None,
-        seed: Annotated[int, option("--seed", "seed")] = 0,
-        pieces: Annotated[int, option("--pieces", "pieces")] = 4_000,
+        steps: Annotated[int | None, option("--steps", "steps", min=1)] = None,
+        seed: Annotated[int, option("--seed", "seed", min=0)] = 0,
+        pieces: Annotated[int, option("--pieces", "pieces", min=10)] = 4_000,
         dev: Annotated[list[Path] | None, option("--dev", "dev")] = None,
+        segment: Annotated[bool | None, option("--segment/--no-segment", "segment")] = None,
         as_json: Annotated[bool, option("--json", "json")] = False,
     ) -> int:
         from transformer_lite.cli import translating
 
-        return translating.train(data, out, minutes, steps, seed, pieces, dev, as_json)
+        return translating.train(data, out, minutes, steps, seed, pieces, dev, segment, as_json)
 
     @app.command(help=message("cli.help.translate"), epilog=message("cli.help.lang"))
     def translate(
         folder: Annotated[Path, argument("translator", metavar="DIR")],
         text: Annotated[str | None, argument("text", metavar="TEXT|-")] = None,
-        beam: Annotated[int, option("--beam", "beam")] = 4,
+        beam: Annotated[int, option("--beam", "beam", min=1)] = 4,
         show_attention: Annotated[bool, option("--show-attention", "show_attention")] = False,
         picture: Annotated[Path | None, option("--picture", "picture")] = None,
         as_json: Annotated[bool, option("--json", "json")] = False,
@@ -249,7 +250,7 @@ def application() -> Any:
     def score(
         folder: Annotated[Path, argument("translator", metavar="DIR")],
         files: Annotated[list[Path], argument("score_files", metavar="FILE...")],
-        beam: Annotated[int, option("--beam", "beam")] = 4,
+        beam: Annotated[int, option("--beam", "beam", min=1)] = 4,
         tokenize: Annotated[str, option("--tokenize", "tokenize")] = "none",
         as_json: Annotated[bool, option("--json", "json")] = False,
     ) -> int:

@@ -13,17 +13,23 @@ from typing import Any
 from transformer_lite import cli
 from transformer_lite.language import current, message
 
+AT_ONCE = 512  # lines that are translated together: the first ones are printed before the last ones are read
+
 
 @contextmanager
 def _explained() -> Iterator[None]:
     """What is wrong with the user's files, folder or device is said, not traced."""
     from transformer_lite.model.saving import BadModelFile
-    from transformer_lite.translation.corpora import BadCorpus
+    from transformer_lite.translation import Refused
 
     try:
         yield
-    except (FileNotFoundError, BadModelFile, BadCorpus, ValueError) as trouble:
+    except Refused as trouble:
         raise cli.UserTrouble(str(trouble)) from trouble
+    except (FileNotFoundError, BadModelFile) as trouble:
+        raise cli.UserTrouble(message("cli.translation.bad_model", error=trouble)) from trouble
+    except OSError as trouble:  # a full disk, a folder that may not be written
+        raise cli.UserTrouble(message("cli.translation.disk", error=trouble)) from trouble
 
 
 def _needs(*names: str) -> None:
@@ -34,12 +40,12 @@ def _needs(*names: str) -> None:
 
 def train(
     data: Sequence[str], out: Path, minutes: float | None, steps: int | None, seed: int, pieces: int, dev: Sequence[Path] | None,
-    as_json: bool,
+    segment: bool | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Train on ``grammar`` or on one or two files; go on where a training in ``out`` was interrupted."""
     on_grammar = list(data) == ["grammar"]
     if not on_grammar:
-        _needs("sentencepiece")
+        _needs("sentencepiece", "sacrebleu")
     from transformer_lite.translation import making
 
     with _explained():
@@ -49,16 +55,20 @@ def train(
             if on_grammar:
                 made = making.on_grammar(out, settings, report=report)
             else:
-                made = making.on_text(out, data, settings, pieces, report=report, dev=dev)
+                made = making.on_text(out, data, settings, pieces, report=report, dev=dev, segment=segment)
     figures = made.figures
     _draw_curve(out)
     if as_json:
         print(json.dumps(figures, ensure_ascii=False))
     else:
         cli._say(message("cli.translation.trained", out=out, step=figures["step"], loss=f"{figures['dev_loss']:.3f}"))
-        for name in ("exact_unseen", "exact_held_out", "alignment_error"):
+        for name in ("exact_unseen", "exact_held_out", "content_words_aligned", "alignment_error"):
             if name in figures:
                 cli._say(message(f"cli.translation.{name}", share=f"{100 * figures[name]:.1f}"))
+        if figures.get("empty_lines") or figures.get("too_long"):
+            cli._say(message("cli.translation.left_out", empty=figures["empty_lines"], long=figures["too_long"]))
+        if "dev_bleu" in figures:
+            cli._say(message("cli.translation.dev_bleu", bleu=figures["dev_bleu"], nearest=figures["nearest_bleu"]))
         if not figures["finished"]:
             cli._say(message("cli.translation.interrupted"))
     return cli.DONE if figures["finished"] else cli.INTERRUPTED
@@ -87,47 +97,51 @@ def _bar(quiet: bool) -> Iterator[Any]:
 
 def _draw_curve(out: Path) -> None:
     """The training curve as a picture beside its CSV."""
-    from transformer_lite.explore import figures
+    from transformer_lite.explore import curves
     from transformer_lite.translation import training
 
-    rows = training.curve(out)
-    steps = [row["step"] for row in rows]
-    every = max(1, len(rows) // 400)
-    checked = [(row["step"], row["dev_loss"]) for row in rows if "dev_loss" in row]
-    lang = current()
-    with figures.style():
-        drawn = figures.new_figure(720, 420)
-        axes = drawn.add_subplot()
-        axes.plot(steps[::every], [row["loss"] for row in rows][::every], color=figures.COLOURS[0], linewidth=1,
-                  label=message("cli.translation.curve_loss", lang))  # fmt: skip
-        if checked:
-            name = message("cli.translation.curve_dev", lang)
-            axes.plot(*zip(*checked, strict=True), "s--", color=figures.COLOURS[1], label=name)
-        axes.set(xlabel=message("cli.translation.curve_step", lang), ylabel="nats")
-        axes.legend(frameon=False)
-        (out / "curve.png").write_bytes(figures.to_png(drawn))
+    (out / "curve.png").write_bytes(curves.training_picture(training.curve(out)).png)
 
 
 def translate(folder: Path, text: str | None, beam: int, show_attention: bool, picture: Path | None, as_json: bool) -> int:
     """Translate ``text``, or every line of the standard input if it is ``-`` or missing."""
     from transformer_lite.model import device
+    from transformer_lite.translation import corpora
     from transformer_lite.translation.translator import TextTranslator
 
     with _explained():
         translator = TextTranslator.load(folder, device())
         lines = [line.rstrip("\n") for line in sys.stdin] if text in (None, "-") else [text]
-        written = translator.translate(lines, beam=beam)
-        for line, translation in zip(lines, written, strict=True):
-            unknown = translator.unknown(line)
-            if unknown:
-                cli._say(message("cli.translation.unknown", words=", ".join(unknown)), error=True)
-            if as_json:
-                print(json.dumps({"source": line, "target": translation}, ensure_ascii=False))
-            else:
-                cli._say(translation)
-            if line.strip() and (show_attention or picture):
-                _show(translator.look(line, beam=beam), show_attention and not as_json, picture)
-    return cli.DONE
+        refused = 0
+        for start in range(0, len(lines), AT_ONCE):
+            here = lines[start : start + AT_ONCE]
+            troubles = [_trouble(translator, line) for line in here]
+            written = translator.translate(["" if trouble else line for line, trouble in zip(here, troubles, strict=True)], beam)
+            for number, (line, trouble, translation) in enumerate(zip(here, troubles, written, strict=True), start + 1):
+                warning = trouble or translator.doubts(line)
+                if warning:
+                    named = message("cli.translation.line", line=number, warning=warning) if len(lines) > 1 else warning
+                    cli._say(named, error=True)
+                refused += trouble is not None
+                translation = corpora.joined(translation) if translator.about.get("segmented") else translation
+                if as_json:
+                    print(json.dumps({"source": line, "target": translation}, ensure_ascii=False))
+                elif trouble is None or len(lines) > 1:  # one line of the output for each of the input
+                    cli._say(translation)
+                if line.strip() and trouble is None and (show_attention or picture):
+                    _show(translator.look(line, beam=beam), show_attention and not as_json, picture)
+    return cli.MEND if refused else cli.DONE
+
+
+def _trouble(translator: Any, line: str) -> str | None:
+    """Why the line cannot be translated, if it cannot."""
+    from transformer_lite.translation import Refused
+
+    try:
+        translator.refuse(line)
+    except Refused as refused:
+        return str(refused)
+    return None
 
 
 def _show(looked: Any, on_terminal: bool, picture: Path | None) -> None:
@@ -154,22 +168,43 @@ def score(folder: Path, files: Sequence[Path], beam: int, tokenize: str, as_json
     """Translate the sources of parallel files and score the result against their targets."""
     _needs("sacrebleu")
     from transformer_lite.model import device
-    from transformer_lite.translation import corpora, scoring
+    from transformer_lite.translation import corpora, making, scoring
     from transformer_lite.translation.translator import TextTranslator
 
     with _explained():
-        pairs = corpora.read(files).pairs
         translator = TextTranslator.load(folder, device())
-        written = translator.translate([source for source, _ in pairs], beam=beam)
-        references = [target for _, target in pairs]
+        pairs = corpora.read(files).pairs
+        if translator.about.get("segmented"):
+            pairs = making.in_words(pairs)
+        sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+        written = translator.translate(sources, beam=beam)
         found = scoring.scores(written, references, tokenize)
         exact = scoring.exact(written, references)
+        learned = _learned_from(translator)
+        baseline = scoring.scores(scoring.nearest(sources, learned), references, tokenize)[0].value if learned else None
     if as_json:
-        figures = {each.name: each.value for each in found} | {"exact": exact, "sentences": len(pairs)}
+        figures = {each.name: each.value for each in found} | {"exact": exact, "sentences": len(pairs), "nearest_BLEU": baseline}
         print(json.dumps(figures | {"signatures": {each.name: each.signature for each in found}}, ensure_ascii=False))
     else:
         for each in found:
             cli._say(f"{each.name} {each.value:.2f}  [{each.signature}]")
+        if baseline is None:
+            cli._say(message("cli.translation.no_baseline"))
+        else:
+            cli._say(message("cli.translation.baseline", bleu=f"{baseline:.2f}"))
         cli._say(message("cli.translation.exact", share=f"{100 * exact:.1f}", count=len(pairs)))
     return cli.DONE
 
+
+def _learned_from(translator: Any) -> list[tuple[str, str]] | None:
+    """The pairs that the translator was trained on, for the baseline that copies the nearest; None: they are not there now."""
+    from transformer_lite.translation import corpora, grammar, making
+
+    about = translator.about
+    if about.get("data") == "grammar":
+        return [(" ".join(p.source), " ".join(p.target)) for p in grammar.split(about["seed"], about["pairs"], 500, 500, 0).train]
+    try:
+        pairs = corpora.read(about.get("data") or [], tuple(about.get("columns", (0, 1)))).pairs
+        return making.in_words(pairs) if about.get("segmented") else pairs
+    except corpora.BadCorpus:
+        return None

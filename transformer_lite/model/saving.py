@@ -22,8 +22,13 @@ class BadModelFile(ValueError):
     """A folder does not hold a model that can be loaded; the message says what is wrong and what to do."""
 
 
-def save(model: nn.Module, folder: str | Path) -> None:
+def save(model: nn.Module, folder: str | Path, metadata: dict[str, str] | None = None) -> None:
     """Write a model of this package to ``folder``, made if it is not there; files of the same names are replaced.
+
+    Args:
+        model: any of `kinds`.
+        folder: where to.
+        metadata: kept within the weights' file, for `metadata`: what the weights belong to.
 
     Raises:
         TypeError: a model of another class, which `load` could not build again.
@@ -40,7 +45,7 @@ def save(model: nn.Module, folder: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     about = {"format": FORMAT, "model": kind, "config": model.config.to_dict()}
     for name, write in (
-        (WEIGHTS, lambda path: save_model(model, str(path))),
+        (WEIGHTS, lambda path: save_model(model, str(path), metadata=metadata)),
         (CONFIG, lambda path: path.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")),
     ):
         unfinished = folder / f".{name}.unfinished"
@@ -62,6 +67,22 @@ def load(folder: str | Path, device: torch.device | str = "cpu") -> nn.Module:
     model = _build(folder / CONFIG)
     _fill(model, folder / WEIGHTS)
     return model.to(device).eval()
+
+
+def metadata(folder: str | Path) -> dict[str, str]:
+    """What `save` was told to keep with the weights.
+
+    Raises:
+        BadModelFile: the weights' file is damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(folder) / WEIGHTS
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            return file.metadata() or {}
+    except SafetensorError as error:
+        raise BadModelFile(f"{path} cannot be read ({error}); the file is damaged or cut off: save the model again.") from None
 
 
 def kinds() -> dict[str, tuple[type[nn.Module], type]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 
@@ -325,6 +326,79 @@ def split(seed: int = 0, n_train: int = 50_000, n_dev: int = 500, n_test: int = 
     train = [next(ordinary) for _ in range(n_train)]
     composed = sentences(seed, held_out=True)
     return Split(train, dev, test, [next(composed) for _ in range(n_held_out)])
+
+
+_ROLES = {  # what words without a partner of their own do: (in Japanese, in English)
+    "が": ("主語", "subject"), "を": ("目的語", "object"), "は": ("主題", "topic"), "の": ("所有", "of"), "で": ("場所", "at"),
+    "に": ("時", "on"), "たち": ("複数", "plural"), "the": ("冠詞", "article"), "that": ("関係詞", "that"),
+    "not": ("否定", "not"), "did": ("過去の否定", "past"), "do": ("現在の否定", "present"), "does": ("現在の否定", "present"),
+    "</s>": ("文の終わり", "end"), "<s>": ("文の始まり", "start"), "<unk>": ("未知の語", "unknown"),
+}  # fmt: skip
+
+
+@cache
+def _dictionary() -> dict[str, str]:
+    """One word of the other language for every word of the grammar."""
+    found: dict[str, str] = {}
+
+    def add(en: str, ja: str) -> None:
+        found.setdefault(en, ja)
+        found.setdefault(ja, en)
+
+    for noun in (*ANIMATE, *(noun for nouns in THINGS.values() for noun in nouns)):
+        add(noun.singular, noun.ja)
+        add(noun.plural, noun.ja)
+    for verb in (*(verb for verb, _ in TRANSITIVE), LIKE, *INTRANSITIVE):
+        present, past, negative, past_negative = verb.ja
+        add(verb.base, present)
+        add(verb.third, present)
+        add(verb.past, past)
+        add(f"not {verb.base}", negative)
+        add(f"did not {verb.base}", past_negative)
+    for word, en in zip(LIKED, ("like", "liked", "not like", "did not like"), strict=True):
+        add(en, word)
+    for en, ja in (*(pair for pairs in ADJECTIVES.values() for pair in pairs), *POSSESSIVES, *NAMES, *FREQUENCIES):
+        add(en, ja)
+    for this, these, kono in DEMONSTRATIVES:
+        add(this, kono)
+        add(these, kono)
+    for subject, object_, ja, _ in PRONOUNS:
+        add(subject, ja)
+        add(object_, ja)
+        found[ja] = subject
+    for preposition, noun, ja in PLACES:
+        add(noun, ja)
+        found.setdefault(preposition, "で")
+    for words, words_ja in (pair for pairs in TIMES.values() for pair in pairs):
+        for word in words:
+            found.setdefault(word, words_ja[0])
+        found.setdefault(words_ja[0], " ".join(words))
+    return found
+
+
+def gloss(word: str, lang: str) -> str:
+    """What a word of either language means, for a reader of ``lang``: a word, or the role of a particle in brackets.
+
+    A word that the grammar does not have gives "".
+    """
+    if word in _ROLES:
+        return f"({_ROLES[word][lang != 'ja']})"
+    return _dictionary().get(word, "")
+
+
+FUNCTION_WORDS = frozenset({"が", "を", "は", "の", "で", "に", "たち"})  # Japanese; they carry no content of their own
+
+
+def content(pair: Pair) -> dict[int, set[int]]:
+    """The content words of the Japanese sentence: {its place: places of the English words that it may be aligned with}.
+
+    Particles, の and たち are left out: what a particle should look at nobody has said.
+    """
+    found: dict[int, set[int]] = {}
+    for i, j in pair.links:
+        if pair.target[j] not in FUNCTION_WORDS:
+            found.setdefault(j, set()).add(i)
+    return found
 
 
 COURSE = (  # the course's sentence and its swap

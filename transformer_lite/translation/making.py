@@ -15,11 +15,11 @@ from transformer_lite.model import Transformer, TransformerConfig, counting, dev
 from transformer_lite.translation import corpora, grammar, scoring
 from transformer_lite.translation.batching import Ids
 from transformer_lite.translation.training import Progress, Result, Settings, Trainer
-from transformer_lite.translation.translator import TextTranslator
+from transformer_lite.translation.translator import TextTranslator, fingerprints
 from transformer_lite.translation.vocabulary import Subwords, Words
 
 Report = Callable[[Progress], None]
-SHARE_DEV, MOST_DEV = 0.02, 1_000  # of a user's corpus, held back to choose the best model by
+SHARE_DEV, MOST_DEV = 0.02, 500  # of a user's corpus, held back to choose the best model by
 
 GRAMMAR_MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_layers": 2, "n_decoder_layers": 1, "norm": "pre", "dropout": 0.0}
 GRAMMAR_SETTINGS = Settings(minutes=0.75, tokens=1024, warmup=200, factor=0.5)
@@ -63,7 +63,8 @@ def on_grammar(
         for name, part in (("exact_unseen", texts[2]), ("exact_held_out", texts[3])):
             written = made.translator.translate([text for text, _ in part], beam=1)
             made.figures[name] = scoring.exact(written, [text for _, text in part])
-        made.figures["alignment_error"] = alignment_error(made.translator, split.test[:100])
+        found = alignment(made.translator, split.test)
+        made.figures["alignment_error"], made.figures["content_words_aligned"] = found.error_rate, found.content
     return made
 
 
@@ -76,6 +77,8 @@ def on_text(
     report: Report = lambda progress: None,
     columns: tuple[int, int] = (0, 1),
     dev: Sequence[str | Path] | None = None,
+    segment: bool | None = None,
+    evaluate: bool = True,
 ) -> Made:
     """Train on parallel text: one tab-separated file, or two files line by line.
 
@@ -88,11 +91,19 @@ def on_text(
         report: called after every step.
         columns: of a tab-separated file.
         dev: files to choose the best model by; None: a part of the corpus is held back.
+        segment: part Japanese sentences into words first; None: where they are not yet.
+        evaluate: score translations of the dev set at the end, beside those of the nearest training sentences.
+
+    Raises:
+        `corpora.BadCorpus`: a file cannot be used. `Refused`: a setting or a folder cannot.
     """
     corpus = corpora.read(paths, columns)
-    pairs = corpus.pairs
+    if segment is None:
+        segment = corpora.unsegmented([target for _, target in corpus.pairs])
+    pairs = in_words(corpus.pairs) if segment else corpus.pairs
     if dev is not None:
         held_back = corpora.read(dev, columns).pairs
+        held_back = in_words(held_back) if segment else held_back
     else:
         order = np.random.default_rng(settings.seed).permutation(len(pairs))
         n_dev = min(MOST_DEV, max(1, int(SHARE_DEV * len(pairs)))) if len(pairs) > 1 else 0
@@ -100,8 +111,25 @@ def on_text(
     source = Subwords.of((text for text, _ in pairs), pieces)
     target = Subwords.of((text for _, text in pairs), pieces)
     config = TransformerConfig(source_vocab=len(source), target_vocab=len(target), **TEXT_MODEL | (model or {}))
-    about = {"data": [str(path) for path in paths], "empty_lines": len(corpus.empty), "too_long": len(corpus.too_long)}
-    return _train(Path(folder), config, source, target, pairs, held_back, settings, report, about)
+    about = {
+        "data": [str(Path(path).absolute()) for path in paths], "columns": list(columns), "segmented": segment,
+        "empty_lines": len(corpus.empty), "too_long": len(corpus.too_long),
+    }  # fmt: skip
+    made = _train(Path(folder), config, source, target, pairs, held_back, settings, report, about)
+    made.figures["empty_lines"], made.figures["too_long"] = about["empty_lines"], about["too_long"]
+    if made.result.finished and evaluate and held_back:
+        asked, references = [source for source, _ in held_back], [target for _, target in held_back]
+        for name, written in (
+            ("dev_bleu", made.translator.translate(asked, beam=4)),
+            ("nearest_bleu", scoring.nearest(asked, pairs)),
+        ):
+            made.figures[name] = round(scoring.scores(written, references)[0].value, 2)
+    return made
+
+
+def in_words(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs, the words of their Japanese targets parted by spaces."""
+    return list(zip([source for source, _ in pairs], corpora.segmented([target for _, target in pairs]), strict=True))
 
 
 def _train(
@@ -124,7 +152,7 @@ def _train(
     model = Transformer(config).to(device())
     translator = TextTranslator(model, source, target, about | {"pairs": len(train), "seed": settings.seed})
     translator.save_vocabularies(folder)
-    trainer = Trainer(model, ids(train), ids(dev), settings, folder)
+    trainer = Trainer(model, ids(train), ids(dev), settings, folder, fingerprints(source, target))
     result = trainer.run(report)
     if (folder / saving.WEIGHTS).is_file() and result.finished:
         translator = TextTranslator.load(folder, device())
@@ -141,24 +169,40 @@ def _train(
     return Made(translator, result, figures)
 
 
-def alignment_error(translator: TextTranslator, pairs: Sequence[grammar.Pair], layer: int = -1) -> float:
-    """The alignment error rate of cross-attention, heads averaged, on pairs whose gold links are known.
+class Alignment(NamedTuple):
+    """How well cross-attention agrees with links that are known."""
 
-    Only target words that have a link are counted: what a particle should look at nobody has said.
+    error_rate: float  # of all linked words, particles among them where they have a link
+    content: float  # the share of content words (see `grammar.content`) whose row looks most at a partner
+
+
+def alignment(translator: TextTranslator, pairs: Sequence[grammar.Pair], layer: int = -1, shift: int = 0) -> Alignment:
+    """Cross-attention of one layer, its heads averaged, against gold links, while the gold translation is written.
+
+    Args:
+        translator: a Transformer's.
+        pairs: sentences of the grammar.
+        layer: of the decoder; the last by default.
+        shift: 0 reads the row that *predicts* a word; 1 the row below, whose input is that word. The word is chosen in the row
+            that predicts it, so that row has to look at its partner; the row below already looks for the next word.
     """
     found: set[tuple[int, int, int]] = set()
     gold: set[tuple[int, int, int]] = set()
+    right = counted = 0
     for number, pair in enumerate(pairs):
         looked = translator.look(" ".join(pair.source), " ".join(pair.target))
-        weights = looked.cross[layer].mean(axis=0)[: len(pair.target), : len(pair.source)]
+        weights = looked.cross[layer].mean(axis=0)[shift : len(pair.target) + shift]  # (n_target, n_source), EOS as well
         linked = {j for _, j in pair.links}
-        found |= {(number, i, j) for i, j in scoring.links_of(weights) if j in linked}
+        here = {(i, j) for i, j in scoring.links_of(weights) if j in linked and i < len(pair.source)}  # EOS is no partner
+        for j, partners in grammar.content(pair).items():
+            counted += 1
+            right += any((i, j) in here for i in partners)
         # A target word with several partners is right if it looks at any of them.
         for j in linked:
             partners = {i for i, k in pair.links if k == j}
-            hit = next(((number, i, j) for i in partners if (number, i, j) in found), (number, min(partners), j))
-            gold.add(hit)
-    return scoring.alignment_error_rate(found, gold)
+            gold.add((number, next((i for i in partners if (i, j) in here), min(partners)), j))
+        found |= {(number, i, j) for i, j in here}
+    return Alignment(scoring.alignment_error_rate(found, gold), right / max(counted, 1))
 
 
 def longer(settings: Settings, minutes: float | None = None, steps: int | None = None, seed: int | None = None) -> Settings:

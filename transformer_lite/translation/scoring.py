@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from transformer_lite.translation import Refused
+
 Links = Iterable[tuple[int, ...]]  # (place in source, place in target), the sentence's number before them where there are several
 
 
@@ -33,13 +35,13 @@ def scores(translations: Sequence[str], references: Sequence[str], tokenize: str
         tokenize: sacrebleu's: "none" where the text's words are parted by spaces already, "char", "ja-mecab", "13a".
 
     Raises:
-        ImportError: sacrebleu is missing. ValueError: the numbers of lines differ, or there is none.
+        ImportError: sacrebleu is missing. `Refused`: there is no line. ValueError: the numbers of lines differ.
     """
     import sacrebleu
 
     _same_number(translations, references)
     if not references:
-        raise ValueError("there is nothing to score.")
+        raise Refused("scoring.nothing")
     bleu = sacrebleu.BLEU(tokenize=tokenize, force=True)
     chrf = sacrebleu.CHRF()
     found = []
@@ -49,11 +51,43 @@ def scores(translations: Sequence[str], references: Sequence[str], tokenize: str
     return found
 
 
+def nearest(sources: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """The baseline that has learned nothing: for each sentence the target of the most similar source among ``pairs``.
+
+    Args:
+        sources: sentences, their words parted by spaces.
+        pairs: what a model was trained on.
+
+    Returns:
+        Targets. Similar is the share of words that two sentences have in common (Jaccard: |A ∩ B| / |A ∪ B|); of equally
+        similar ones the first is taken.
+    """
+    if not pairs:
+        raise Refused("training.no_pair")
+    places: dict[str, list[int]] = {}
+    sizes = np.empty(len(pairs), dtype=np.int64)
+    for number, (source, _) in enumerate(pairs):
+        words = set(source.split())
+        sizes[number] = len(words)
+        for word in words:
+            places.setdefault(word, []).append(number)
+    where = {word: np.array(numbers) for word, numbers in places.items()}
+    found = []
+    for source in sources:
+        words = set(source.split())
+        shared = np.zeros(len(pairs), dtype=np.int64)
+        for word in words & where.keys():
+            shared[where[word]] += 1
+        similar = shared / np.maximum(sizes + len(words) - shared, 1)
+        found.append(pairs[int(similar.argmax())][1])
+    return found
+
+
 def links_of(weights: ArrayLike) -> set[tuple[int, int]]:
     """Where each target token looks most: {(place in source, place in target)}.
 
     Args:
-        weights: (n_target, n_source), of one head or averaged over heads; leave EOS out of both sides before.
+        weights: (n_target, n_source), of one head or averaged over heads.
     """
     weights = np.asarray(weights)
     return {(int(row.argmax()), i) for i, row in enumerate(weights) if row.size}

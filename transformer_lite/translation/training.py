@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lite.model import saving
+from transformer_lite.translation import Refused
 from transformer_lite.translation.batching import Batch, Ids, batch_of, plan
 from transformer_lite.translation.vocabulary import PAD
 
@@ -61,15 +62,14 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("tokens", "warmup", "check_every"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more; got {getattr(self, name)}.")
+                raise Refused("settings.at_least_one", name=name, value=getattr(self, name))
         if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps must be 1 or more; got {self.steps}.")
-        if self.steps is None and not self.minutes > 0:
-            raise ValueError(f"minutes must be more than 0; got {self.minutes}.")
+            raise Refused("settings.at_least_one", name="steps", value=self.steps)
         if not 0 <= self.label_smoothing < 1:
-            raise ValueError(f"label_smoothing must be at least 0 and less than 1; got {self.label_smoothing}.")
-        if not (self.factor > 0 and self.clip > 0):
-            raise ValueError(f"factor and clip must be more than 0; got {self.factor} and {self.clip}.")
+            raise Refused("settings.share", name="label_smoothing", value=self.label_smoothing)
+        for name in ("factor", "clip", "minutes"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise Refused("settings.positive", name=name, value=getattr(self, name))
 
 
 class Progress(NamedTuple):
@@ -93,7 +93,7 @@ class Result(NamedTuple):
     finished: bool  # False: it was interrupted, and can go on
 
 
-class Diverged(ValueError):
+class Diverged(Refused):
     """The loss is no number any more. What was saved before is still there."""
 
 
@@ -172,12 +172,21 @@ class Trainer:
         train, dev: pairs as ids.
         settings: how to train. A folder that holds a training begun with other settings is refused.
         folder: where everything is kept; what is there is continued.
+        metadata: kept with the weights, see `saving.save`.
     """
 
-    def __init__(self, model: nn.Module, train: Sequence[Ids], dev: Sequence[Ids], settings: Settings, folder: Path):
+    def __init__(
+        self,
+        model: nn.Module,
+        train: Sequence[Ids],
+        dev: Sequence[Ids],
+        settings: Settings,
+        folder: Path,
+        metadata: dict[str, str] | None = None,
+    ):
         if not train:
-            raise ValueError("there is no pair to train on.")
-        self.model, self.pairs, self.dev, self.folder = model, train, dev, folder
+            raise Refused("training.no_pair")
+        self.model, self.pairs, self.dev, self.folder, self.metadata = model, train, dev, folder, metadata
         self.settings = settings
         self.spread = Spread()
         self.device = next(model.parameters()).device
@@ -232,11 +241,12 @@ class Trainer:
             total = float(summed.detach())
         (everywhere,) = self.spread.total(total)
         if not math.isfinite(everywhere):
+            saved = (self.folder / saving.WEIGHTS).is_file()
             raise Diverged(
-                f"the loss of step {self.step + 1} (epoch {self.epoch}, batch {self.position}) is {everywhere}; "
-                f"the last checkpoint in {self.folder} is kept. "
-                f"Try a smaller factor than {self.settings.factor}, or a longer warm-up."
-            )
+                "training.diverged" if saved else "training.diverged_early",
+                step=self.step + 1, loss=everywhere, saved=self.step // self.settings.check_every * self.settings.check_every,
+                folder=self.folder, factor=self.settings.factor, warmup=self.settings.warmup,
+            )  # fmt: skip
         self.spread.average_gradients(self.model)
         nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.step += 1
@@ -260,7 +270,7 @@ class Trainer:
         """Validate; keep the model if it is the best so far."""
         loss = dev_loss(self.model, self.dev, self.settings.tokens, self.device) if self.dev else math.inf
         if (loss < self.best or not self.dev) and self.spread.rank == 0:
-            saving.save(self.model, self.folder)
+            saving.save(self.model, self.folder, self.metadata)
         self.best = min(loss, self.best)
         return loss
 
@@ -312,14 +322,11 @@ class Trainer:
             about: dict[str, Any] = json.loads(path.read_text("utf-8"))
             tensors = load_file(self.folder / about["tensors"], device=str(self.device))
         except (ValueError, KeyError, OSError, SafetensorError) as error:
-            raise saving.BadModelFile(f"{path} cannot be continued ({error}); choose another folder to begin anew.") from None
+            raise Refused("training.no_resume", path=path, error=error) from None
         before = Settings(**about["settings"])
         # More minutes or steps than before are not the same schedule either.
         if replace(before, check_every=self.settings.check_every) != self.settings or about["pairs"] != len(self.pairs):
-            raise ValueError(
-                f"{self.folder} holds a training with other settings or data ({before}, {about['pairs']} pairs); "
-                "give the same ones to continue it, or another folder to begin anew."
-            )
+            raise Refused("training.other_settings", folder=self.folder, before=before, pairs=about["pairs"])
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(tensors[f"model.{name}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from transformer_lite.language import message
 from transformer_lite.model import Transformer, saving
-from transformer_lite.translation import vocabulary
+from transformer_lite.translation import Refused, vocabulary
 from transformer_lite.translation.batching import padded
 from transformer_lite.translation.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 
 SOURCE, TARGET, ABOUT = "source.vocabulary", "target.vocabulary", "about.json"
+SHOWN = 5  # of the probable tokens of each place
+LONGEST = 500  # tokens of a text; a sentence has fewer, and the work grows with the square
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Looked:
     cross: NDArray[np.float32]  # (layers, h, n_target, n_source): row i belongs to the step that writes target token i
     encoder: NDArray[np.float32]  # (layers, h, n_source, n_source)
     decoder: NDArray[np.float32]  # (layers, h, n_target, n_target): row i sees BOS and the tokens before i
+    likely: list[list[tuple[str, float]]]  # for each target token, what was most probable in its place: (token, probability)
 
 
 class TextTranslator:
@@ -45,23 +50,31 @@ class TextTranslator:
         self.model, self.source, self.target = model.eval(), source, target
         self.about = about or {}
 
+    def __repr__(self) -> str:
+        return f"TextTranslator({type(self.model).__name__}, {len(self.source)} source and {len(self.target)} target tokens)"
+
     @classmethod
     def load(cls, folder: str | Path, device: torch.device | str = "cpu") -> TextTranslator:
         """Read what training has written to ``folder``.
 
         Raises:
-            FileNotFoundError, `saving.BadModelFile`, ValueError: something is missing or damaged; the message says what.
+            FileNotFoundError, `saving.BadModelFile`, `Refused`: something is missing, damaged or from another training; the
+                message says what.
         """
         folder = Path(folder)
         model = saving.load(folder, device)
+        trained_with = saving.metadata(folder)
         for name in (SOURCE, TARGET):
             if not (folder / name).is_file():
-                raise FileNotFoundError(f"{folder} holds no {name}; it is no translator's folder.")
+                raise Refused("translator.no_vocabulary", folder=folder, name=name)
         source, target = vocabulary.load(folder / SOURCE), vocabulary.load(folder / TARGET)
         own = (len(source), len(target))
         sizes = (model.config.source_vocab, model.config.target_vocab or model.config.source_vocab)
         if own != sizes:
-            raise saving.BadModelFile(f"{folder}: the vocabularies have {own} tokens, the model {sizes}; train again.")
+            raise Refused("translator.other_sizes", folder=folder, own=own, expected=sizes)
+        for name, held in fingerprints(source, target).items():
+            if trained_with.get(name, held) != held:
+                raise Refused("translator.other_vocabulary", path=folder / name)
         about = json.loads((folder / ABOUT).read_text("utf-8")) if (folder / ABOUT).is_file() else {}
         return cls(model, source, target, about)
 
@@ -73,14 +86,36 @@ class TextTranslator:
         (folder / ABOUT).write_text(json.dumps(self.about, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
     def unknown(self, text: str) -> list[str]:
-        """The words of ``text`` that the model has never seen."""
-        ids = self.source.encode(text)
-        return [word for word, i in zip(text.split(), ids, strict=False) if i == UNK] if UNK in ids else []
+        """The words of ``text``, parted by spaces, that hold something the model has never seen."""
+        return [word for word in text.split() if UNK in self.source.encode(word)]
+
+    def refuse(self, text: str) -> None:
+        """Refuse what cannot be translated: more than `LONGEST` tokens.
+
+        Raises:
+            Refused: the message says how to mend it.
+        """
+        tokens = len(self.source.encode(text))
+        if tokens > LONGEST:
+            raise Refused("translator.too_long", tokens=f"{tokens:,}", longest=LONGEST)
+
+    def doubts(self, text: str) -> str | None:
+        """What speaks against the translation of ``text`` in the user's language, if anything does: words never seen."""
+        unknown = self.unknown(text)
+        if not unknown:
+            return None
+        if len(unknown) == len(text.split()):
+            known = [token.strip("▁") for token in self.source.tokens(range(UNK + 1, len(self.source)))]
+            examples = [token for token in known if len(token) > 2][:5]
+            return message("translation.translator.all_unknown", examples=", ".join(examples))
+        return message("translation.translator.some_unknown", words=", ".join(unknown[:10]))
 
     def translate(
         self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6, max_new_tokens: int | None = None, rows: int = 64
     ) -> list[str]:
         """The translation of each text; an empty text gives an empty one.
+
+        Words are parted by spaces where the model learned them so; see `corpora.joined`.
 
         Args:
             texts: sentences.
@@ -88,7 +123,12 @@ class TextTranslator:
             length_penalty: α of the beam.
             max_new_tokens: at most so many; None: as the paper, source + 50.
             rows: sentences at a time; the result does not depend on it.
+
+        Raises:
+            Refused: a text is too long; see `refuse`.
         """
+        for text in texts:
+            self.refuse(text)
         ids = [self.source.encode(text) for text in texts]
         order = sorted((i for i in range(len(texts)) if ids[i]), key=lambda i: len(ids[i]))
         found = [""] * len(texts)
@@ -106,19 +146,25 @@ class TextTranslator:
         """The attention of every layer and head while ``text`` is translated, or while ``target`` is written if given.
 
         Raises:
-            ValueError: the text is empty. TypeError: the model has no attention to look at.
+            Refused: the text is empty or too long, or the model has no attention to look at.
         """
         if not isinstance(self.model, Transformer):
-            raise TypeError(f"only a Transformer shows its attention; this is a {type(self.model).__name__}.")
+            raise Refused("translator.no_attention", kind=type(self.model).__name__)
         ids = self.source.encode(text)
         if not ids:
-            raise ValueError("the text is empty.")
+            raise Refused("translator.empty")
+        self.refuse(text)
         device = next(self.model.parameters()).device
         source = torch.tensor([[*ids, EOS]], device=device)
         generated = self.model.generate(source, beam=beam)[0].tolist() if target is None else self.target.encode(target)
         written = _until_end(generated)
         fed = torch.tensor([[BOS, *written]], device=device)  # the row that writes token i holds the token before it
-        _, weights = self.model(source, fed, need_weights=True)
+        logits, weights = self.model(source, fed, need_weights=True)
+        probabilities, places = logits[0].float().softmax(dim=-1).topk(min(SHOWN, logits.shape[-1]), dim=-1)
+        likely = [
+            list(zip(self.target.tokens(here), each, strict=True))
+            for here, each in zip(places.tolist(), probabilities.tolist(), strict=True)
+        ]
 
         def stacked(layers: list[torch.Tensor]) -> NDArray[np.float32]:
             return torch.stack([layer[0] for layer in layers]).float().cpu().numpy()
@@ -129,7 +175,16 @@ class TextTranslator:
             stacked(weights.cross),
             stacked(weights.encoder),
             stacked(weights.decoder),
+            likely,
         )
+
+
+def fingerprints(source: Vocabulary, target: Vocabulary) -> dict[str, str]:
+    """What the weights' file keeps to know its vocabularies again: the SHA-256 of their tokens in order."""
+    return {
+        name: hashlib.sha256("\n".join(held.tokens(range(len(held)))).encode()).hexdigest()
+        for name, held in ((SOURCE, source), (TARGET, target))
+    }
 
 
 def _until_end(tokens: Sequence[int]) -> list[int]:

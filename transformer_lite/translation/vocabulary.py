@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from transformer_lite.translation import Refused
+
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 
@@ -77,12 +79,24 @@ class Subwords:
         self.processor = SentencePieceProcessor(model_proto=model)
 
     @classmethod
-    def of(cls, sentences: Iterable[str], size: int = 4_000, seed: int = 0) -> Subwords:
-        """Learn ``size`` pieces; fewer where the text does not give so many."""
+    def of(cls, sentences: Iterable[str], size: int = 4_000) -> Subwords:
+        """Learn ``size`` pieces; fewer where the text does not give so many.
+
+        Raises:
+            Refused: the text has more different characters than there may be pieces, or none at all.
+        """
         import sentencepiece
 
         learned = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
+        try:
+            cls._learn(sentencepiece.SentencePieceTrainer, sentences, size, learned)
+        except RuntimeError as error:
+            raise Refused("training.pieces", pieces=size, error=str(error).rpartition("] ")[2] or error) from None
+        return cls(learned.getvalue())
+
+    @staticmethod
+    def _learn(trainer: type, sentences: Iterable[str], size: int, learned: io.BytesIO) -> None:
+        trainer.train(
             sentence_iterator=iter(list(sentences)),
             model_writer=learned,
             model_type="bpe",
@@ -95,7 +109,6 @@ class Subwords:
             num_threads=1,  # the same text gives the same pieces
             minloglevel=2,
         )  # fmt: skip
-        return cls(learned.getvalue())
 
     def __len__(self) -> int:
         return self.processor.get_piece_size()
@@ -121,7 +134,7 @@ def load(path: Path) -> Vocabulary:
     """Read what ``save`` has written.
 
     Raises:
-        FileNotFoundError: it is not there. ValueError: it is damaged or of another kind.
+        FileNotFoundError: it is not there. `Refused`: it is damaged or of another kind.
     """
     raw = path.read_bytes()
     if raw[:1] == b"{":
@@ -129,10 +142,10 @@ def load(path: Path) -> Vocabulary:
             held = json.loads(raw)
             return Words(held["words"])
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is no vocabulary ({error}); train again.") from None
+            raise Refused("translator.damaged_vocabulary", path=path, error=error) from None
     try:
         return Subwords(raw)
     except ImportError:
         raise
     except Exception as error:  # SentencePiece raises its own kinds
-        raise ValueError(f"{path} is no SentencePiece model ({error}); train again.") from None
+        raise Refused("translator.damaged_vocabulary", path=path, error=error) from None
