@@ -10,6 +10,7 @@ from transformer_lite.lab.pictures import experiment, explore
 from transformer_lite.lab.quizzes import answer, predict, quiz, recall
 from transformer_lite.lab.session import LabError, device, start
 from transformer_lite.lab.tables import compare, matrices, matrix, reveal, table
+from transformer_lite.lab.translating import train, translate, translator
 
 __all__ = [
     "ExerciseFunction",
@@ -36,5 +37,8 @@ __all__ = [
     "start",
     "summary",
     "table",
+    "train",
+    "translate",
+    "translator",
     "use",
 ]

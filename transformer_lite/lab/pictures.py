@@ -8,7 +8,10 @@ from transformer_lite import experiments as experiments_room
 from transformer_lite import explore as explore_room
 from transformer_lite.content import Unknown
 from transformer_lite.lab.session import friendly, in_notebook, say, static
+from transformer_lite.lab.translating import look
 from transformer_lite.language import current, message
+
+OF_A_TRANSLATOR = ("generator", "attention-map")  # explorers that ask a trained translator what it does with a sentence
 
 
 @friendly
@@ -21,7 +24,7 @@ def explore(name: str) -> Any:
     show = explore_room.explorer(name)
     if not static() and not in_notebook():
         say(message("lab.explorer_needs_notebook", name=name))
-    return show(current())
+    return show(current(), look=look) if name in OF_A_TRANSLATOR else show(current())
 
 
 @friendly
