@@ -98,10 +98,11 @@ PRONOUNS = (  # subject, object, Japanese, takes the verb's -s
 )  # fmt: skip
 NAMES = (("Ken", "ケン"), ("Emi", "エミ"), ("Tom", "トム"), ("Yuki", "ユキ"))
 FREQUENCIES = (("always", "いつも"), ("often", "よく"), ("sometimes", "ときどき"))
-PLACES = (
+PLACES = (  # the preposition that means で there
     ("in", "park", "公園"), ("in", "garden", "庭"), ("at", "station", "駅"), ("at", "school", "学校"),
     ("in", "library", "図書館"),
 )  # fmt: skip
+NEAR = (("near", "近く"), ("behind", "後ろ"))  # of every place: 公園 の 近く で
 TIMES = {  # tense decides
     "past": ((("yesterday",), ("昨日",)), (("last", "week"), ("先週",)), (("this", "morning"), ("今朝",))),
     "present": ((("every", "day"), ("毎日",)), (("on", "Sundays"), ("日曜日", "に"))),
@@ -262,9 +263,10 @@ class _Tree:
             en += found.en
         if place:
             preposition, noun, noun_ja = place
+            side = self.one(NEAR) if self.chance(0.6) else None
             of, where = self.key(), self.key()
-            en += [(preposition, where), ("the", None), (noun, of)]
-            ja_middle += [(noun_ja, of), ("で", where)]
+            en += [(side[0] if side else preposition, where), ("the", None), (noun, of)]
+            ja_middle += [(noun_ja, of), *([("の", where), (side[1], where)] if side else []), ("で", where)]
         if found:
             ja_middle += [*found.ja, ("が" if likes else "を", None)]
         ja: list[Word] = []
@@ -369,6 +371,8 @@ def _dictionary() -> dict[str, str]:
     for preposition, noun, ja in PLACES:
         add(noun, ja)
         found.setdefault(preposition, "で")
+    for en, ja in NEAR:
+        add(en, ja)
     for words, words_ja in (pair for pairs in TIMES.values() for pair in pairs):
         for word in words:
             found.setdefault(word, words_ja[0])
