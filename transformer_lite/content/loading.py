@@ -103,7 +103,7 @@ def _store(path: Path, raw: list[dict[str, Any]]) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.yaml") if path.stem != "syllabus")
+    return sorted(path for path in folder.glob("*.yaml") if path.stem not in ("syllabus", "handouts"))  # see `exams`
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:

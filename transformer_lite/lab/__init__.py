@@ -5,6 +5,7 @@ Every verb a notebook uses is here. ``lab`` renders text in the learner's langua
 
 from transformer_lite.lab.exercises import ExerciseFunction, check, exercise, hint, reset, solution, use
 from transformer_lite.lab.health import doctor
+from transformer_lite.lab.mapping import exam_map, handout
 from transformer_lite.lab.pages import exam_view, progress, summary
 from transformer_lite.lab.pictures import experiment, explore
 from transformer_lite.lab.quizzes import answer, predict, quiz, recall
@@ -20,10 +21,12 @@ __all__ = [
     "compare",
     "device",
     "doctor",
+    "exam_map",
     "exam_view",
     "exercise",
     "experiment",
     "explore",
+    "handout",
     "hint",
     "matrices",
     "matrix",

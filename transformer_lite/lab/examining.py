@@ -143,11 +143,11 @@ def _asked(questions: Sequence[Question], chapter: course.Chapter) -> list[str]:
     kinds = Counter(question.kind for question in questions)
     difficulty = Counter(question.difficulty for question in questions)
     counted = comma.join(f"{message(f'lab.kind_{kind}')} {kinds[kind]}" for kind in KINDS if kinds[kind])
-    places = Counter(_section(question.anchor, chapter) for question in questions if question.kind != "recall")
+    places = Counter(section_of(question.anchor, chapter) for question in questions if question.kind != "recall")
     places.pop("", None)
     most = {name for name, _ in places.most_common(MOST_SECTIONS)}
     sections = comma.join(
-        message("lab.lens_section", number=section.number, title=_plain(section.title(current())), count=places[section.id])
+        message("lab.lens_section", number=section.number, title=plain(section.title(current())), count=places[section.id])
         for section in chapter.sections
         if section.id in most
     )
@@ -159,13 +159,14 @@ def _asked(questions: Sequence[Question], chapter: course.Chapter) -> list[str]:
     ]
 
 
-def _section(anchor: str, chapter: course.Chapter) -> str:
+def section_of(anchor: str, chapter: course.Chapter) -> str:
     """The section that an anchor lies in: ``build-softmax`` lies in ``build``."""
     inside = [section.id for section in chapter.sections if anchor == section.id or anchor.startswith(f"{section.id}-")]
     return max(inside, key=len, default="")
 
 
-def _plain(heading: str) -> str:
+def plain(heading: str) -> str:
+    """A section's title without Markdown and TeX."""
     return without_tex(re.sub(r"[*`]", "", heading)).strip()
 
 
