@@ -26,6 +26,12 @@ _MODULES = {  # the name that ``lab.experiment(name)`` takes, and the module who
     "rotation": "rotation",
     "normalisation": "normalisation",
     "depth": "depth",
+    "leak": "leak",
+    "stability": "stability",
+    "longer": "longer",
+    "recall": "recall",
+    "growth": "growth",
+    "families": "families",
 }
 
 

@@ -51,6 +51,13 @@ _MODULES = {  # the name that ``lab.explore(name)`` takes, and the module whose 
     "head-explorer": "heads",
     "positional-encoding": "positions",
     "normalisation-cube": "norms",
+    "block-builder": "blocks",
+    "parameter-ledger": "ledger",
+    "shift-viewer": "shifting",
+    "generator": "generating",
+    "attention-map": "attending",
+    "crossover": "crossover",
+    "family-switch": "families",
 }
 
 
