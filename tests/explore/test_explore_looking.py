@@ -116,11 +116,11 @@ def test_the_browsers_reading_of_rows_is_numpys():
     heads = rng.random((4, 3, 7))
     heads[0, 0, 2] = heads[0, 0, 5] = 2.0  # two that are equally large: the first counts
     ways = f"[-1, 0, 1, 2, 3].map((head) => [0, 1, 2].map((i) => bench.rowOf({json.dumps(heads.tolist())}, head, i)))"
-    found = np.array(support.in_node("looking", ways))
+    found = np.array(support.in_node("generator", ways))
     stack = np.concatenate([heads[None], heads.mean(axis=0)[None, None].repeat(4, axis=1)])  # [0] the heads, [1] their mean
     assert found == pytest.approx(np.stack([stack[1, 0], *heads]))
     rows = heads[:, 0].tolist()
-    best = support.in_node("looking", f"{json.dumps(rows)}.map((row) => [bench.heaviest(row), bench.heaviestFirst(row, 5)])")
+    best = support.in_node("generator", f"{json.dumps(rows)}.map((row) => [bench.heaviest(row), bench.heaviestFirst(row, 5)])")
     for row, (first, five) in zip(rows, best, strict=True):
         assert first == np.argmax(row) and five == np.argsort(-np.array(row), kind="stable")[:5].tolist()
     assert best[0][1][:2] == [2, 5]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -165,33 +164,42 @@ def _world() -> tuple[tuple[EncoderParameters, ...], tuple[DecoderParameters, ..
     return encoders, decoders, rng.standard_normal((2, D_MODEL)), rng.standard_normal((2 * N_WORDS, D_MODEL))
 
 
-def predictions(setup: Setup) -> Callable[[NDArray[np.float64]], NDArray[np.floating]]:
-    """The model as a function of the true tokens, (n_source + n, 8), the source first: the vectors that the head reads."""
+def outputs(setup: Setup, true: NDArray[np.float64]) -> NDArray[np.floating]:
+    """(1 + n, 8): what the stack that predicts gives out at every position.
+
+    Args:
+        setup: the switches; those of head and loss matter only in so far as the loss hides a token.
+        true: (n_source + n, 8), the vectors of the true tokens, those of the source first.
+    """
     encoders, decoders, (start, mask), _ = _world()
     cut = n_source(setup)
-
-    def run(true: NDArray[np.float64]) -> NDArray[np.floating]:
-        memory, own = true[:cut], true[cut:].copy()
-        if hidden(setup) >= 0:
-            own[hidden(setup)] = mask
-        x = np.concatenate([start[np.newaxis], own])  # (1 + n, 8)
-        if cut:
-            for parameters in encoders:
-                memory = encoder_layer(memory, parameters, N_HEADS)
-            for parameters in decoders:
-                x = decoder_layer(x, memory, parameters, N_HEADS, allowed(setup))
-        else:
-            for parameters in encoders:
-                x = encoder_layer(x, parameters, N_HEADS, allowed(setup))
-        return x[read_at(setup)]  # (1 + n, 8) -> (predictions, 8)
-
-    return run
+    memory, own = true[:cut], true[cut:].copy()
+    if hidden(setup) >= 0:
+        own[hidden(setup)] = mask
+    x = np.concatenate([start[np.newaxis], own])  # (1 + n, 8)
+    if not cut:
+        for parameters in encoders:
+            x = encoder_layer(x, parameters, N_HEADS, allowed(setup))
+        return x
+    for parameters in encoders:
+        memory = encoder_layer(memory, parameters, N_HEADS)
+    for parameters in decoders:
+        x = decoder_layer(x, memory, parameters, N_HEADS, allowed(setup))
+    return x
 
 
 @cache
+def _stack_influence(setup: Setup) -> NDArray[np.bool_]:
+    """(1 + n, n_source + n): which positions of the stack's output move when a true token does."""
+    tokens = _world()[3][: n_source(setup) + n_tokens(setup)]
+    return influence_matrix(lambda true: outputs(setup, true), tokens)
+
+
 def influence(setup: Setup) -> NDArray[np.bool_]:
     """(predictions, n_source + n): which predictions move when a true token does; those of the source come first."""
-    return influence_matrix(predictions(setup), _world()[3][: n_source(setup) + n_tokens(setup)])
+    # Every head reads the same stack; which token is chosen matters to it only if it is hidden.
+    stack = setup._replace(head="none", loss="hidden" if hidden(setup) >= 0 else "next", at=max(hidden(setup), 0))
+    return _stack_influence(stack)[read_at(setup)]  # (1 + n, ...) -> (predictions, ...)
 
 
 def verdict(setup: Setup) -> str:
@@ -325,6 +333,7 @@ def widget_class() -> type:
         """Lives in the browser; the switches and the chosen word come back as the learner moves them."""
 
         _esm = script("family_switch")
+        tokens = t.Enum(TOKENS, START.tokens).tag(sync=True)
         mask = t.Enum(MASKS, START.mask).tag(sync=True)
         head = t.Enum(HEADS, START.head).tag(sync=True)
         loss = t.Enum(LOSSES, START.loss).tag(sync=True)
@@ -351,8 +360,7 @@ def widget_class() -> type:
         def picture(self) -> Picture:
             return picture(self.lang, self.setup)
 
-    # "tokens" is also what a trait's own class would call a member, so it is added by name.
-    return type("FamilySwitch", (FamilySwitch,), {"tokens": t.Enum(TOKENS, START.tokens).tag(sync=True)})
+    return FamilySwitch
 
 
 def texts(lang: str) -> dict[str, Any]:
@@ -377,7 +385,7 @@ def twin(lang: str, setup: Setup) -> tuple[str, list[list[str]], str]:
     table = [[f"{row_name} / {_say('column_token', lang)}", *columns, _say("counted_column", lang)]]
     for name, row, marked in zip(row_names(lang, setup), kinds(setup), counted(setup), strict=True):
         cells = ["0" if not kind else "M" if kind == "mask" else "1" for kind in row]
-        table.append([name, *cells, "✓" if marked else "-"])
+        table.append([name, *cells, "✓" if marked else "–"])
     return _say("title", lang), table, sentence(lang, setup)
 
 
@@ -420,8 +428,9 @@ def sentence(lang: str, setup: Setup) -> str:
     parts = [_say(f"{name}_{getattr(setup, name)}", lang) for name in ("mask", "head", "loss")]
     switches = _say("state", lang, mask=parts[0], head=parts[1], loss=parts[2])
     said = [_say("fact", lang, heading=heading, text=text) for heading, text in facts(lang, setup)]
-    gap = "" if lang == "ja" else " "
-    return gap.join([switches, *said, _say(f"why_{verdict(setup)}", lang), view(lang, setup)])
+    stop, gap = ("。", "") if lang == "ja" else (".", " ")
+    parts = [switches, *said, _say(f"why_{verdict(setup)}", lang), view(lang, setup)]
+    return gap.join(part.rstrip(stop) + stop for part in parts)
 
 
 _SIGNS = {"": "", "used": "●", "mask": "M", "answer": "!", "later": "→"}
@@ -470,9 +479,15 @@ def _draw_stack(axes: Any, lang: str, setup: Setup) -> None:
             axes.plot([i + 0.5, at + 0.5], [0.92, 2.0], color=colour, linewidth=width, zorder=0)
     for k, position in enumerate(positions):
         name = _say("class_token", lang) if setup.head == "class" else own[k]["token"]
-        box(position, 2.0, _say("vector", lang) if setup.head == "none" else name, wide=2.6 if k == row else 1.0, dashed=not marked[k])
+        box(
+            position,
+            2.0,
+            _say("vector", lang) if setup.head == "none" else name,
+            wide=2.6 if k == row else 1.0,
+            dashed=not marked[k],
+        )
         leak = "answer" in rows_of_kinds[k]
-        sign = "!" if leak else "✓" if marked[k] else "-"
+        sign = "!" if leak else "✓" if marked[k] else "–"
         axes.text(position + 0.5, 2.85, sign, ha="center", va="center", size=13, color=figures.COLOURS[1 if leak else 2])
     for i, token in enumerate(source):
         box(i + 1, -1.3, token["token"], "#d5efe5")
