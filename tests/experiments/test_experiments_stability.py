@@ -35,6 +35,37 @@ def test_before_training_post_lns_gradients_grow_towards_the_output_and_pre_lns_
     assert post[:, -1].min() > 2 * pre[:, -1].max()
 
 
+def spread(runs):
+    return runs.max() - runs.min()
+
+
+def test_at_the_middle_rate_post_ln_needs_the_warm_up(kept):
+    at_once, warmed = (last(kept, "post", start, 0.002) for start in stability.STARTS)
+    assert (at_once > np.array(kept["frequencies"]) - 0.15).all()  # hardly more learned than how frequent the words are
+    assert at_once.min() > warmed.max()
+    assert at_once.mean() - warmed.mean() > max(spread(at_once), spread(warmed))
+
+
+def test_pre_ln_does_not_and_is_ahead_of_post_ln_everywhere(kept):
+    for peak in stability.RATES:
+        for start in stability.STARTS:
+            assert last(kept, "pre", start, peak).max() < last(kept, "post", start, peak).min() - 0.2
+    at_once, warmed = (last(kept, "pre", start, 0.002) for start in stability.STARTS)
+    assert at_once.max() < 2.1 and warmed.max() < 2.1
+
+
+def test_at_the_small_rate_post_ln_learns_without_warm_up(kept):
+    at_once, warmed = (last(kept, "post", start, 0.0005) for start in stability.STARTS)
+    assert (at_once < np.array(kept["frequencies"]) - 0.5).all()
+    assert at_once.mean() < warmed.mean()  # there warm-up only costs time
+
+
+def test_at_the_large_rate_this_warm_up_does_not_help_post_ln(kept):
+    for start in stability.STARTS:
+        assert (last(kept, "post", start, 0.005) > np.array(kept["frequencies"]) - 0.15).all()
+        assert last(kept, "pre", start, 0.005).max() < 2.5
+
+
 # --- live ---
 
 
@@ -52,7 +83,8 @@ def test_the_growth_comes_with_the_depth(seed):
     assert max(growth("pre", n) for n in (2, 6, 9)) < 1.2
 
 
-def test_the_stored_gradients_are_these(kept):
+def test_the_stored_gradients_and_frequencies_are_these(kept):
+    assert stability.frequency_loss(0) == pytest.approx(kept["frequencies"][0], rel=1e-3)
     for norm in stability.NORMS:
         np.testing.assert_allclose(stability.gradients(norm, 0), kept["gradients"][norm][0], rtol=2e-3)
 

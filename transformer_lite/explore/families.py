@@ -466,7 +466,8 @@ def _draw_stack(axes: Any, lang: str, setup: Setup) -> None:
         look = {"facecolor": colour, "edgecolor": "#999999" if dashed else "black", "linestyle": ":" if dashed else "-"}
         shape = "round,pad=0,rounding_size=0.08"
         axes.add_patch(FancyBboxPatch((i + 0.04, bottom), 0.92, 0.62, boxstyle=shape, linewidth=wide, **look))
-        axes.text(i + 0.5, bottom + 0.31, text, ha="center", va="center", size=9, color="#888888" if dashed else "black")
+        size, ink = 7.5 if source else 9, "#888888" if dashed else "black"
+        axes.text(i + 0.5, bottom + 0.31, text, ha="center", va="center", size=size, color=ink)
 
     at = positions[row]
     inputs = [front(setup), *("[MASK]" if k == hidden(setup) else token["token"] for k, token in enumerate(own))]
@@ -516,6 +517,6 @@ def _draw_influence(axes: Any, lang: str, setup: Setup) -> None:
     axes.set_yticks(np.arange(len(rows)) + 0.5, row_names(lang, setup))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(_say("influence", lang), size=10)
+    axes.set_title(_say("influence", lang), size=10, loc="right" if cut else "center")
     axes.set_ylabel(_say("row_vector" if setup.head == "none" else "row_prediction", lang))
     axes.set_xlabel(_say("column_token", lang))

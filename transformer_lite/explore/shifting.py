@@ -136,7 +136,7 @@ def _say(key: str, lang: str, **parameters: object) -> str:
 
 def words(lang: str) -> dict[str, str]:
     """Every text that the viewer in the browser shows."""
-    shared = {word: message(f"explore.qkv.{word}", lang) for word in ("guess", "presets", "reset")}
+    shared = {word: message(f"explore.qkv.{word}", lang) for word in ("guess", "reset")}
     return {word: _say(word, lang) for word in _WORDS} | shared
 
 
@@ -176,7 +176,6 @@ def widget_class() -> type:
         position = t.Int(START.position, min=0, max=N_LABELS - 1).tag(sync=True)
         tried = t.List(t.Enum(SETTINGS)).tag(sync=True)
         sentences = t.Dict().tag(sync=True)
-        presets = t.List(t.Dict()).tag(sync=True)
 
         def __init__(self, lang: str, first: State) -> None:
             super().__init__(**traits(lang, first))
@@ -206,7 +205,7 @@ def texts(lang: str) -> dict[str, Any]:
 def traits(lang: str, first: State = START) -> dict[str, Any]:
     """All traits of the first state."""
     begin = {**first._asdict(), "tried": []}
-    return {**texts(lang), **begin, "sentences": {name: tokens(name) for name in SENTENCES}, "presets": [], "initial": begin}
+    return {**texts(lang), **begin, "sentences": {name: tokens(name) for name in SENTENCES}, "initial": begin}
 
 
 # --- the static twin ---
