@@ -113,15 +113,19 @@ class Notebook:
                    .map(o => o.ename + ': ' + o.evalue); })"""
         )
 
-    def cell(self, text: str) -> int:
-        """The number of the first code cell whose source holds ``text``."""
-        number = self.page.evaluate(
-            """text => window.jupyterapp.shell.currentWidget.content.widgets.findIndex(c =>
-                 c.model.type === 'code' && c.model.sharedModel.getSource().includes(text))""",
+    def cells(self, text: str) -> list[int]:
+        """The numbers of the code cells whose source holds ``text``."""
+        return self.page.evaluate(
+            """text => window.jupyterapp.shell.currentWidget.content.widgets.flatMap((c, n) =>
+                 c.model.type === 'code' && c.model.sharedModel.getSource().includes(text) ? [n] : [])""",
             text,
         )
-        assert number >= 0, f"no code cell holds {text!r}"
-        return number
+
+    def cell(self, text: str) -> int:
+        """The number of the first of them."""
+        found = self.cells(text)
+        assert found, f"no code cell holds {text!r}"
+        return found[0]
 
     def show(self, number: int):
         """Scroll to a cell and return its place on the page."""

@@ -5,14 +5,16 @@ import pytest
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.e2e
-EXPLORERS = {  # the explorer of each chapter, what to focus in it, and a key that moves it
-    "01_why_the_transformer": ("path-race", ".tl-strip", "ArrowLeft"),
-    "03_self_and_cross_attention": ("wiring-board", "input[type=radio]:checked", "ArrowLeft"),
-    "04_masks": ("mask-painter", "button[data-row][tabindex='0']", " "),
-    "05_multi_head_attention": ("head-explorer", "input[type=range]", "ArrowRight"),
-    "06_embedding_and_positional_encoding": ("positional-encoding", ".tl-pe-map", "ArrowLeft"),
-    "07_ffn_residual_layer_norm": ("normalisation-cube", ".tl-slices", "ArrowRight"),
+EXPLORERS = {  # the explorers of each chapter, what to focus in them, and a key that moves them
+    "01_why_the_transformer": [("path-race", ".tl-strip", "ArrowLeft")],
+    "03_self_and_cross_attention": [("wiring-board", "input[type=radio]:checked", "ArrowLeft")],
+    "04_masks": [("mask-painter", "button[data-row][tabindex='0']", " ")],
+    "05_multi_head_attention": [("head-explorer", "input[type=range]", "ArrowRight")],
+    "06_embedding_and_positional_encoding": [("positional-encoding", ".tl-pe-map", "ArrowLeft")],
+    "07_ffn_residual_layer_norm": [("normalisation-cube", ".tl-slices", "ArrowRight")],
+    "08_assembling_encoder_and_decoder": [("block-builder", ".tl-stack", "1"), ("parameter-ledger", ".tl-vocab", "ArrowRight")],
 }
+SHOWN = ("lab.experiment(", "lab.train(", "lab.translate(", "lab.exam_map(", "lab.handout(", "lab.exam_view(", "lab.summary(")
 ANSWER = {"ja": "解答する", "en": "Check my answer"}
 
 
@@ -38,27 +40,28 @@ def test_a_chapter_runs_blank_and_its_explorer_and_quiz_answer(chapter, lang, re
     book.show(0)
     shot("1-top")
 
-    explorer, control, key = EXPLORERS[chapter]
-    place = book.show(book.cell(f'lab.explore("{explorer}")'))
-    bench = place.locator(".tl-root").first
-    bench.wait_for(timeout=20_000)
-    shot("2-explorer")
-    cells = book.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length")
-    bench.locator(control).first.focus()
-    before = bench.evaluate("element => element.outerHTML")
-    book.page.keyboard.press(key)
-    bench.evaluate(
-        """(element, before) => new Promise((done, fail) => { const end = performance.now() + 10000;
-             const look = () => element.outerHTML !== before ? done() : performance.now() > end
-               ? fail(new Error('no key changed the explorer')) : requestAnimationFrame(look); look(); })""",
-        before,
-    )
-    assert book.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length") == cells
-    shot("3-explorer-moved")
+    for explorer, control, key in EXPLORERS[chapter]:
+        place = book.show(book.cell(f'lab.explore("{explorer}")'))
+        bench = place.locator(".tl-root").first
+        bench.wait_for(timeout=20_000)
+        shot(f"2-{explorer}")
+        cells = book.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length")
+        bench.locator(control).first.focus()
+        before = bench.evaluate("element => element.outerHTML")
+        book.page.keyboard.press(key)
+        bench.evaluate(
+            """(element, before) => new Promise((done, fail) => { const end = performance.now() + 10000;
+                 const look = () => element.outerHTML !== before ? done() : performance.now() > end
+                   ? fail(new Error('no key changed the explorer')) : requestAnimationFrame(look); look(); })""",
+            before,
+        )
+        assert book.page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length") == cells
+        shot(f"3-{explorer}-moved")
 
-    for what, text in (("4-experiment", "lab.experiment("), ("5-exam", "lab.exam_view("), ("8-card", "lab.summary(")):
-        book.show(book.cell(text))
-        shot(what)
+    for what in SHOWN:
+        for number, cell in enumerate(book.cells(what)):
+            book.show(cell)
+            shot(f"4-{what.strip('(')}-{number}")
     place = book.show(book.cell("lab.quiz("))
     card = place.locator(".tl-quiz").first
     card.wait_for(timeout=20_000)
