@@ -257,6 +257,12 @@ def test_subwords_there_and_back_without_changing_full_width_digits(tmp_path):
     assert vocabulary.load(tmp_path / "v").encode(sentences[1]) == pieces.encode(sentences[1])
 
 
+def test_rare_digits_and_letters_are_known():
+    sentences = ["the dog chased the cat"] * 3_000 + ["７ 犬", "at 5 o'clock, Q"]
+    pieces = Subwords.of(sentences, size=60)
+    assert UNK not in pieces.encode("Q at 5 ７")
+
+
 @pytest.mark.parametrize(("sentences", "size"), [(["a b c d e"], 5), ([], 100)])
 def test_too_few_pieces_are_refused(sentences, size):
     with pytest.raises(Refused, match="--pieces"):

@@ -12,6 +12,7 @@ from typing import Protocol
 from transformer_lite.translation import Refused
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
+FULL_WIDTH_DIGITS = "０１２３４５６７８９"
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 
 
@@ -87,7 +88,7 @@ class Subwords:
         """
         import sentencepiece
 
-        learned = io.BytesIO()
+        learned, sentences = io.BytesIO(), list(sentences)
         try:
             cls._learn(sentencepiece.SentencePieceTrainer, sentences, size, learned)
         except RuntimeError as error:
@@ -95,9 +96,12 @@ class Subwords:
         return cls(learned.getvalue())
 
     @staticmethod
-    def _learn(trainer: type, sentences: Iterable[str], size: int, learned: io.BytesIO) -> None:
+    def _learn(trainer: type, sentences: list[str], size: int, learned: io.BytesIO) -> None:
+        # Digits and Latin letters are pieces however rare they are: any text may hold them.
+        plain = {c for sentence in sentences for c in sentence if c.isascii() and c.isprintable() or c in FULL_WIDTH_DIGITS}
         trainer.train(
-            sentence_iterator=iter(list(sentences)),
+            sentence_iterator=iter(sentences),
+            required_chars="".join(sorted(plain - {" "})),
             model_writer=learned,
             model_type="bpe",
             vocab_size=size,
