@@ -73,5 +73,7 @@ def browser(chromium_path):
 
 def pytest_collection_modifyitems(items):
     for item in items:
+        if "browser" in item.fixturenames:
+            item.add_marker("browser")
         if item.get_closest_marker("e2e") and "chromium_path" not in item.fixturenames:
             item.fixturenames.insert(0, "chromium_path")
