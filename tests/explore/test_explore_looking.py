@@ -108,7 +108,9 @@ def test_a_token_within_a_sentence_has_its_gloss_where_the_learner_needs_it():
     dog, particle, end = Token("犬", "dog"), Token("が", "(subject)"), Token("EOS", "(end)")
     assert looking.named(dog, "target", "en") == "犬 (dog)" and looking.named(dog, "target", "ja") == "犬"
     assert looking.named(particle, "target", "en") == "が (subject)" and looking.named(end, "target", "en") == "EOS"
-    assert looking.named(Token("dog", "犬"), "source", "ja") == "dog（犬）" and looking.named(Token("x", ""), "source", "ja") == "x"
+    assert (
+        looking.named(Token("dog", "犬"), "source", "ja") == "dog（犬）" and looking.named(Token("x", ""), "source", "ja") == "x"
+    )
 
 
 def test_the_browsers_reading_of_rows_is_numpys():
@@ -215,7 +217,9 @@ def answer(page, text, **more):
     """What Python would send."""
     found = page.form(looking.sentence(looked.made_up(text, **more), text, "en"))
     sent = {"looked": looking.wire(found, page.shows), "trouble": "", "doubts": found.doubts, "step": 1, "row": 0, "column": 0}
-    page.evaluate("(sent) => { for (const name in sent) model.set(name, sent[name]); model.set('answered', model.get('asked')); }", sent)
+    page.evaluate(
+        "(sent) => { for (const name in sent) model.set(name, sent[name]); model.set('answered', model.get('asked')); }", sent
+    )
 
 
 def test_enter_sends_the_sentence_and_the_page_works_until_the_answer_comes(show):
@@ -300,7 +304,7 @@ def test_labels_follow_a_dark_theme(show):
     page = show()
     page.evaluate("() => document.body.style.setProperty('--jp-content-font-color1', 'rgb(250, 250, 250)')")
     colours = page.evaluate(
-        """() => [...document.querySelectorAll('.tl-root th, .tl-root td:not(.tl-cell), .tl-note, .tl-said, .tl-heading, .tl-sentence')]
+        """() => [...document.querySelectorAll('.tl-root th, .tl-root td:not(.tl-cell), .tl-note, .tl-said, .tl-sentence')]
           .map((element) => getComputedStyle(element).color)"""
     )
     assert len(colours) > 20 and set(colours) == {"rgb(250, 250, 250)"}

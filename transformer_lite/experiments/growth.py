@@ -38,13 +38,13 @@ WIDTHS = (512, 1024)  # d_model of the paper's base and big model; d_ff is four 
 SHARE_LENGTHS = tuple(2**i for i in range(6, 17))
 SHARES_SHOWN = (128, 256, 512, 1024, 3072, 8192, 32768)
 WAYS = ("explicit", "blocked", "torch")
-N_HEADS = 8
+N_HEADS = 4
 D_K = 64
 LENGTHS = (128, 256, 512, 1024, 2048, 4096)
 UNIT = 512  # times are multiples of the explicit way's at this length
 FITTED = 512  # slopes are those from this length on: below, the calls themselves cost as much as their work
 RUNS = (0, 1, 2)
-REPEATS = 4
+REPEATS = 8
 LIVE_LENGTH = 1024
 
 Way = Callable[[], object]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from transformer_lite.experiments import stored
@@ -311,11 +311,12 @@ def picture(lang: str | None = None) -> Picture:
         left, right = drawn.subplots(1, 2, width_ratios=(1.1, 1))
         for i, model in enumerate(MODELS):
             looks = {"color": figures.COLOURS[i], "linestyle": figures.DASHES[i], "marker": figures.MARKERS[i]}
-            _line(left, result.distances, result.accuracy[model], say(model), looks)
+            beside = 2 ** (0.08 * (i - 2))  # several lines run along 1: their markers stand side by side
+            _line(left, beside * np.array(result.distances), result.accuracy[model], say(model), looks)
             if model in TIMED:
                 _line(right, result.lengths, result.ratio(model), say(model), looks)
             if model in live:
-                left.plot(LIVE_DISTANCE, live[model], "*", ms=17, mfc="white", mec=looks["color"], mew=2, zorder=5)
+                left.plot(beside * LIVE_DISTANCE, live[model], "*", ms=17, mfc="white", mec=looks["color"], mew=2, zorder=5)
         left.plot([], [], "*", ms=14, mfc="white", mec="black", mew=1.5, ls="", label=say("live"))
         left.axhline(CHANCE, color="#666666", linewidth=1, linestyle=":", label=say("chance"))
         left.set_ylim(-0.04, 1.06)
@@ -336,7 +337,7 @@ def picture(lang: str | None = None) -> Picture:
         return figures.picture(drawn, title=title, table=table, text=note, lang=lang)
 
 
-def _line(axes: Axes, x: Sequence[int], values: NDArray[np.floating], label: str, looks: dict[str, Any]) -> None:
+def _line(axes: Axes, x: ArrayLike, values: NDArray[np.floating], label: str, looks: dict[str, Any]) -> None:
     axes.plot(x, values.mean(axis=0), label=label, linewidth=2, markersize=6, **looks)
     axes.fill_between(x, values.min(axis=0), values.max(axis=0), color=looks["color"], alpha=0.25, linewidth=0)
 

@@ -209,8 +209,8 @@ def _gradients(axes: Axes, kept: Mapping[str, Any], live: Mapping[str, list[floa
         look = {"color": figures.COLOURS[i], "marker": figures.MARKERS[i]}
         axes.plot(layers, runs.mean(axis=0), label=say(norm), linewidth=2, markersize=6, **look)
         axes.fill_between(layers, runs.min(axis=0), runs.max(axis=0), color=figures.COLOURS[i], alpha=0.25, linewidth=0)
-        label = say("live") if i == 0 else None
-        axes.plot(layers, live[norm], label=label, color="black", linestyle="", marker="x", markersize=6)
+        label = f"{say(norm)}{say('and')}{say('live')}"
+        axes.plot(layers, live[norm], label=label, color="black", linestyle="", marker="x+"[i], markersize=7)
     axes.set_ylim(bottom=0)
     axes.set_xticks(layers)
     axes.set_title(say("gradient"))
@@ -242,6 +242,7 @@ def _by_rate(axes: Axes, kept: Mapping[str, Any], names: Mapping[str, str], say:
         axes.plot(places, runs.mean(axis=1), **_look(key))
         axes.fill_between(places, runs.min(axis=1), runs.max(axis=1), color=_look(key)["color"], alpha=0.2, linewidth=0)
     _frequencies(axes, kept, say)
+    axes.set_xlim(-0.3, len(places) - 0.7)
     axes.set_xticks(places, [f"{peak:g}" for peak in kept["rates"]])
     axes.set_title(say("last", last=LAST))
     axes.set_xlabel(say("rate"))

@@ -1,4 +1,4 @@
-"""The attention map: every head of every layer at a glance, and one map to read row by row (sections 3.2.3 and 4 of the paper)."""
+"""The attention map: every head of every layer at a glance, and one to read row by row (sections 3.2.3 and 4 of the paper)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LISTED = 5  # of the columns of a row, in the table of numbers where it would be
 _WORDS = (
     "question", "open_answer", "answer", "hint", "kind", "kind_encoder", "kind_decoder", "kind_cross", "shape_encoder",
     "shape_decoder", "shape_cross", "grid", "grid_mean", "thumb", "map", "map_role", "corner_encoder", "corner_decoder",
-    "row_encoder", "row_decoder", "cell", "cell_masked", "reading", "reading_encoder", "read_row", "row_below", "no_row_below",
-    "most", "which", "row", "legend_read", "legend_below", "legend_top", "legend_masked", "numbers", "numbers_corner",
-    "numbers_rank", "numbers_cell", "cut", "column_encoder", "column_decoder", "column_cross",
+    "row_encoder", "row_decoder", "cell", "cell_masked", "reading", "reading_encoder", "read_row", "row_below",
+    "no_row_below", "most", "which", "which_decoder", "row", "legend_read", "legend_below", "legend_top", "legend_masked",
+    "numbers", "numbers_corner", "numbers_rank", "numbers_cell", "cut", "column_encoder", "column_decoder", "column_cross",
 )  # fmt: skip
 _PRESETS = ("alignment", "triangle", "square", "first_layer")
 
@@ -287,7 +287,9 @@ def picture(lang: str, found: Sentence, now: State) -> Picture:
     title, numbers, text = twin(lang, found, now)
     layers, heads = getattr(found, now.kind).shape[:2]
     shown = weights(found, now)
-    small = [[looking.head_weights(getattr(found, now.kind), layer, head) for head in (*range(heads), MEAN)] for layer in range(layers)]
+    small = [
+        [looking.head_weights(getattr(found, now.kind), layer, head) for head in (*range(heads), MEAN)] for layer in range(layers)
+    ]
     with figures.style():
         figure = figures.new_figure(900, 440 + 9 * max(len(shown) - 12, 0))
         left, right = figure.subfigures(1, 2, width_ratios=[1.15, 1.0])
@@ -297,7 +299,9 @@ def picture(lang: str, found: Sentence, now: State) -> Picture:
         few = max(shown.shape) <= 12
         size = 9 if few else 7
         axes.set_xticks(range(len(both)), [full if few else bare for full, bare in both], rotation=90, size=size)
-        axes.set_yticks(range(len(shown)), [_row_label(held, predicted) for held, predicted in queries(found, now.kind)], size=size)
+        axes.set_yticks(
+            range(len(shown)), [_row_label(held, predicted) for held, predicted in queries(found, now.kind)], size=size
+        )
         axes.set_xlabel(_say(f"column_{now.kind}", lang))
         axes.set_ylabel(_say("corner_encoder" if now.kind == "encoder" else "corner_decoder", lang))
         axes.set_title(map_name(now, lang), size=10)

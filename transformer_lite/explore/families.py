@@ -445,7 +445,8 @@ def picture(lang: str, setup: Setup = START) -> Picture:
         axes = figure.subplots(1, 2, width_ratios=[1.3, 1.0 if not n_source(setup) else 1.4])
         _draw_stack(axes[0], lang, setup)
         _draw_influence(axes[1], lang, setup)
-        legend = "   ".join(_say(f"legend_{kind}", lang) for kind in ("used", "answer", "later"))
+        present = {kind for row in kinds(setup) for kind in row}
+        legend = "   ".join(_say(f"legend_{kind}", lang) for kind in KINDS[1:] if kind in present)
         figure.suptitle(f"{_say(f'name_{verdict(setup)}', lang)}\n{legend}", size=10)
         png = figures.to_png(figure)
     return Picture(png, title, table, text, lang)
@@ -479,14 +480,8 @@ def _draw_stack(axes: Any, lang: str, setup: Setup) -> None:
             colour, width = (figures.COLOURS[1], 3.0) if kind == "answer" else (figures.COLOURS[0], 1.4)
             axes.plot([i + 0.5, at + 0.5], [0.92, 2.0], color=colour, linewidth=width, zorder=0)
     for k, position in enumerate(positions):
-        name = _say("class_token", lang) if setup.head == "class" else own[k]["token"]
-        box(
-            position,
-            2.0,
-            _say("vector", lang) if setup.head == "none" else name,
-            wide=2.6 if k == row else 1.0,
-            dashed=not marked[k],
-        )
+        name = {"class": _say("class_token", lang), "none": _say("vector", lang)}.get(setup.head, own[k]["token"])
+        box(position, 2.0, name, wide=2.6 if k == row else 1.0, dashed=not marked[k])
         leak = "answer" in rows_of_kinds[k]
         sign = "!" if leak else "✓" if marked[k] else "–"
         axes.text(position + 0.5, 2.85, sign, ha="center", va="center", size=13, color=figures.COLOURS[1 if leak else 2])

@@ -1,4 +1,4 @@
-"""The generator: a translation written token by token, its probabilities, its cross-attention, its work (section 3 of the paper)."""
+"""The generator: a translation token by token, its probabilities, its cross-attention, its work (section 3 of the paper)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SHOWS = ("cross",)
 
 _WORDS = (
     "question", "open_answer", "answer", "hint", "first", "back", "next", "last", "steps", "step", "step_of", "source",
-    "source_note", "source_word", "target", "target_note", "reads", "written", "so_far", "probabilities", "rank", "token", "probability",
-    "attention", "weight", "work", "in_this", "in_all", "without", "with", "encoder", "decoder", "positions", "repeated",
-    "source_rows", "scores", "triangle", "triangle_without", "triangle_with", "legend_new", "legend_again", "legend_kept",
-    "said_first", "said", "said_end", "said_cut", "pass", "pass_work",
+    "source_note", "source_word", "target", "target_note", "written", "so_far", "probabilities", "rank", "token",
+    "probability", "attention", "weight", "work", "in_this", "in_all", "without", "with", "encoder", "decoder", "positions",
+    "repeated", "source_rows", "scores", "triangle", "triangle_without", "triangle_with", "legend_new", "legend_again",
+    "legend_kept", "said_first", "said", "said_end", "said_cut", "pass", "pass_work",
 )  # fmt: skip
 
 
 class State(NamedTuple):
-    """What the explorer shows: pass ``step`` (1 is the first) and the cross-attention of one ``layer`` and ``head`` (or `MEAN`)."""
+    """What the explorer shows: pass ``step``, from 1 on, and the cross-attention of one ``layer`` and ``head`` (or `MEAN`)."""
 
     step: int
     layer: int
@@ -90,7 +90,7 @@ def attention(found: Sentence, now: State) -> NDArray[np.float64]:
 
 
 def probability(found: Sentence, step: int) -> float:
-    """p(y_t | y_<t, x) of the token written in pass ``step``; it is the first of the most probable ones, as decoding is greedy."""
+    """p(y_t | y_<t, x) of the token written in pass ``step``: the first of the most probable ones, as decoding is greedy."""
     return found.likely[step - 1][0][1]
 
 
@@ -188,7 +188,9 @@ def twin(lang: str, found: Sentence, now: State) -> tuple[str, list[list[str]], 
     for t in range(1, len(found.target) + 1):
         row = attention(found, now._replace(step=t))
         best = int(row.argmax())
-        costs = (_of_all(work(t, n_source, cached).positions, work_so_far(t, n_source, cached).positions) for cached in (False, True))
+        costs = (
+            _of_all(work(t, n_source, cached).positions, work_so_far(t, n_source, cached).positions) for cached in (False, True)
+        )
         table.append(
             [
                 str(t),

@@ -4,7 +4,7 @@ The translator itself is on a higher floor. It comes in as ``look(text)``, a fun
 
     source, target                      tokens, EOS last
     source_glosses, target_glosses      what each means, in the learner's language
-    cross, encoder, decoder             weights (layers, h, n_q, n_k); row i of cross and decoder is the one that predicts target token i
+    cross, encoder, decoder             weights (layers, h, n_q, n_k); in cross and decoder row i predicts target token i
     likely                              for each target token the most probable ones with their probabilities
     doubts, own                         a warning or None; whether the translator is the learner's
     glosses                             optional: {token: gloss} of the tokens in ``likely``

@@ -68,8 +68,8 @@ function build(model, element) {
   const cut = html("p", { class: "tl-legend tl-cut" }, words.cut);
   const note = html("p", { class: "tl-note" });
 
-  const large = html("div", { class: "tl-large-place" }, title, map, scale);
-  const beside = html("div", { class: "tl-beside" }, gridTitle, gridPlace, said, readings, reading);
+  const large = html("div", { class: "tl-large-place" }, title, said, map, scale);
+  const beside = html("div", { class: "tl-beside" }, gridTitle, gridPlace, readings, reading);
   const stage = html("div", { class: "tl-stage" },
     html("div", { class: "tl-row tl-controls" }, kind.label, shape), html("div", { class: "tl-matrices tl-maps-beside" }, large, beside), cut, numbers);
   root.append(tools.question(), field.element, stage, tools.presets(), note, tools.status);
@@ -128,11 +128,10 @@ function build(model, element) {
     grid.buttons[to[0]][to[1]].focus();
   });
 
-  // The large map is made anew for another map, and only marked when the cursor moves.
+  // The large map is made anew for another sentence or kind, painted for another head, and marked when the cursor moves.
   let shown = null;
   let pointed = null; // the cell under the pointer
-  const remakeMap = ({ looked, kind: one, layer, head }) => {
-    const values = mapOf(looked, one, layer, head);
+  const remakeMap = ({ looked, kind: one }) => {
     const queries = queriesOf(looked, one);
     const keys = keysOf(looked, one);
     const [querySide, keySide] = [one === "encoder" ? "source" : "target", sideOf(one)];
@@ -147,17 +146,21 @@ function build(model, element) {
       gloss.lang = glossLang(gloss.textContent, side, lang);
     }
     table.table.classList.add(many <= 8 ? "tl-few" : many <= 12 ? "tl-some" : many <= 20 ? "tl-lots" : "tl-most");
+    map.replaceChildren(table.table);
+    shown = { looked, kind: one, queries, keys, keySide, table, numbered: many <= 12, marks: [] };
+  };
+  const paintMap = ({ looked, kind: one, layer, head }) => {
+    const values = mapOf(looked, one, layer, head);
     values.forEach((row, i) => {
       const best = heaviest(row);
       row.forEach((weight, j) => {
-        const cell = table.cells[i][j];
+        const cell = shown.table.cells[i][j];
         cell.classList.toggle("tl-top", j === best);
         if (masked(one, i, j)) cell.classList.add("tl-masked");
-        else paint(cell, weight, many <= 12 ? number(weight) : "");
+        else paint(cell, weight, shown.numbered ? number(weight) : "");
       });
     });
-    map.replaceChildren(table.table);
-    shown = { looked, kind: one, layer, head, values, queries, keys, keySide, table, marks: [] };
+    Object.assign(shown, { layer, head, values });
     fillNumbers();
   };
   const fillNumbers = () => {
@@ -212,7 +215,7 @@ function build(model, element) {
     readings.hidden = !decodes;
     readings.replaceChildren(html("caption", {}, words.reading), html("tbody", {},
       line(words.read_row, "tl-is-read", most(row)), line(words.row_below, "tl-is-below", below ? most(row + 1) : words.no_row_below)));
-    reading.textContent = decodes ? words.which : words.reading_encoder;
+    reading.textContent = { cross: words.which, decoder: words.which_decoder, encoder: words.reading_encoder }[one];
   };
   const cellOf = (event) => {
     const cell = event.target.closest?.(".tl-cell");
@@ -258,10 +261,12 @@ function build(model, element) {
       button.tabIndex = on ? 0 : -1;
     }));
     title.textContent = fill(words.map, { kind: kindName(now.kind), layer: layerName(now.layer, words), head: headName(now.head, words) });
-    if (["looked", "kind", "layer", "head"].some((name) => shown?.[name] !== now[name])) {
+    const differs = (name) => shown?.[name] !== now[name];
+    if (["looked", "kind"].some(differs)) {
       pointed = null;
       remakeMap(now);
     }
+    if (["layer", "head"].some(differs)) paintMap(now); // a map made anew has neither
     for (const [name, one] of legends) {
       one.hidden = name === "masked" ? now.kind !== "decoder" : name !== "top" && now.kind === "encoder";
     }

@@ -68,7 +68,11 @@ function build(model, element) {
   const sentence = kit.choice(words.sentence, "tl-sentence", options, (value) => set({ sentence: value }));
   const now = () => setting(model.get("shift"), model.get("causal"));
   const visited = () => STATES.filter((name) => name === now() || model.get("tried").includes(name));
-  const turn = (change) => set({ tried: visited(), ...change }); // the setting that is left has been tried
+  const turn = (change) => {
+    const two = { shift: model.get("shift"), causal: model.get("causal"), ...change };
+    const reached = setting(two.shift, two.causal);
+    set({ ...change, tried: STATES.filter((name) => name === reached || visited().includes(name)) });
+  };
   const shift = kit.tick(words.shift, "tl-shift", (on) => turn({ shift: on }));
   const causal = kit.tick(words.mask, "tl-causal", (on) => turn({ causal: on }));
   const reset = kit.button(words.reset, "tl-reset", () => set(model.get("initial")));
