@@ -171,6 +171,7 @@ def test_every_map_shows_numpys_numbers_marks_the_heaviest_and_says_pythons_word
 
 def test_the_last_row_has_none_below_it(show):
     page = show("en")
+    assert page.locator(".tl-next-row th").text_content() == "追いかけた → EOS(end)" and state(page).row == 4
     put(page, State("cross", 1, MEAN, 5, 0))
     assert page.locator(".tl-is-below td").text_content() == "none: this is the last row"
     assert page.locator(".tl-next-row").count() == 0

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_lite import content, course, journal
-from transformer_lite.content import exams
 from transformer_lite.explore.tables import Page, plain_table
 from transformer_lite.lab.examining import G, plain, section_of
 from transformer_lite.lab.session import events, friendly, say, static
 from transformer_lite.language import current, message, printable
 
 if TYPE_CHECKING:
+    from transformer_lite.content import exams
     from transformer_lite.content.schema import Question, Trap
 
 MOST_TRAPS = 3  # of a point; the others are counted
@@ -88,6 +88,8 @@ def exam_map(exam: str) -> Page:
     Raises:
         LabError: another exam.
     """
+    from transformer_lite.content import exams
+
     asked = _exam(exam, {each.id: each for each in exams.syllabus().exams})
     lang = current()
     fields = [
@@ -107,6 +109,8 @@ def handout(exam: str) -> Sheet:
     Raises:
         LabError: another exam.
     """
+    from transformer_lite.content import exams
+
     found = _exam(exam, {each.exam: each for each in exams.handouts().handouts})
     lang = current()
     blocks = [(block.title(lang), [line(lang) for line in block.lines]) for block in found.blocks]
@@ -162,10 +166,13 @@ class Sheet:
 
 
 _PAPER = (
-    "@page{size:A4;margin:10mm}body{font:9.2pt/1.42 'Noto Sans CJK JP','Noto Sans JP','Hiragino Sans','Yu Gothic',Meiryo,"
+    # Japanese fonts draw √ as wide as a kanji, with a gap before what follows: a Latin font draws it instead.
+    "@font-face{font-family:Root;src:local('Arial'),local('Liberation Sans'),local('DejaVu Sans');unicode-range:U+221A}"
+    "@page{size:A4;margin:10mm}body{font:9.5pt/1.42 Root,'Noto Sans CJK JP','Noto Sans JP','Hiragino Sans','Yu Gothic',Meiryo,"
     "'IPAexGothic',sans-serif;color:#000;background:#fff;margin:0 auto;max-width:190mm}h1{font-size:14pt;margin:0 0 3mm}"
     "main{columns:2;column-gap:7mm}section{break-inside:avoid;border:0.3mm solid #888;border-radius:1mm;padding:1mm 3mm 2mm;"
-    "margin:0 0 3mm}section strong{font-size:10.5pt}ul{margin:1mm 0 0;padding-left:4.5mm}li{margin:0 0 0.6mm}"
+    "margin:0 0 3mm}section strong{font-size:10.5pt}ul{margin:1mm 0 0;padding-left:4.5mm}li{margin:0 0 0.6mm;text-wrap:pretty}"
+    ":lang(ja) li{word-break:auto-phrase}"
     "footer{font-size:8pt;margin-top:2mm}"
 )
 

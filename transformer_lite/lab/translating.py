@@ -138,7 +138,7 @@ def look(text: str) -> dict[str, Any]:
     Returns:
         ``source`` and ``target`` (tokens, EOS last), ``source_glosses`` and ``target_glosses``, ``cross`` (layers, h, n_target,
         n_source), ``encoder`` and ``decoder`` weights, ``likely`` (for each target token the most probable ones with their
-        probabilities), ``doubts`` (a warning or None) and ``own`` (whether the translator is the learner's).
+        probabilities) and ``glosses`` of these, ``doubts`` (a warning or None) and ``own`` (whether the translator is the learner's).
 
     Raises:
         ValueError: the text is empty or too long; the message can be shown.
@@ -158,6 +158,7 @@ def look(text: str) -> dict[str, Any]:
         "encoder": looked.encoder,
         "decoder": looked.decoder,
         "likely": looked.likely,
+        "glosses": {token: grammar.gloss(token, lang) for row in looked.likely for token, _ in row},
         "doubts": found.doubts(text),
         "own": own,
     }
