@@ -97,6 +97,12 @@ def test_three_seeds_of_every_way_are_stored(kept):
         assert all(len(kept[way][name]) == 3 for name in ("new", "strange", "exact", "course"))
 
 
+def test_what_is_stored_was_measured_with_the_grammar_as_it_is(kept):
+    for way in ("proper", "no_shift"):
+        now = leak.measure(way, 0, steps=leak.BLOCK, n_test=2)
+        assert now["loss"][0] == pytest.approx(kept[way]["loss"][0][0], rel=5e-3)
+
+
 def test_all_start_from_the_same_loss(kept):
     first = [losses[0] for losses in all_of(kept, "loss", *leak.WAYS)]
     assert max(first) < 1.15 * min(first)
@@ -155,3 +161,4 @@ def test_the_picture_has_a_drawing_a_table_of_numbers_and_a_sentence_in_its_lang
     assert len(picture.table) == 1 + 3 + 1 and len({len(row) for row in picture.table}) == 1
     assert any(words in row[0] for row in picture.table)
     assert "{" not in picture.text and "150" in picture.text
+    assert all(row[-1] for row in picture.table)  # also where nothing is written

@@ -1,7 +1,7 @@
 """What grows with n², and what does not: the operations of a layer, and the time and memory of attention, measured.
 
 The first panel is counted: which share of a layer's multiply-adds the two products of attention have, whose number grows with n².
-The others are measured, with the heads of the paper's base model (8 of width 64): attention that makes all weights at once
+The others are measured, with four heads of the width of the paper's base model (64): attention that makes all weights at once
 (`equations.scaled_dot_product_attention`), attention by blocks of queries (`equations.blocked_attention`), and PyTorch's
 ``scaled_dot_product_attention``.
 
@@ -111,6 +111,19 @@ def times(seed: int, lengths: Sequence[int] = LENGTHS, repeats: int = REPEATS) -
     return found
 
 
+def system_share(seed: int, n: int = LENGTHS[-1], repeats: int = REPEATS) -> dict[str, float]:
+    """Which share of its processor time a way lets the system work for it, mostly to hand out fresh memory; by way."""
+    shares = {}
+    for way, call in ways(n, seed).items():
+        before = os.times()
+        for _ in range(repeats):
+            call()
+        after = os.times()
+        own, system = after.user - before.user, after.system - before.system
+        shares[way] = system / max(own + system, 1e-9)
+    return shares
+
+
 def traced_memory(call: Way) -> int:
     """The most bytes that ``call`` holds at once, its result counted: tracemalloc's count, which knows NumPy, not PyTorch."""
     tracing = tracemalloc.is_tracing()  # somebody else's tracing must go on
@@ -169,9 +182,10 @@ def slope(lengths: ArrayLike, values: ArrayLike) -> float:
 
 
 def measure_all() -> dict[str, Any]:
-    """Measure time and memory of the three ways three times over: two or three minutes of one core, and 1.7 GB of memory."""
+    """Measure time and memory of the three ways three times over: three minutes of one core, and 1 GB of memory."""
     seconds = [json.loads(_in_fresh_process(f"print(json.dumps(growth.times({run})))")) for run in RUNS]
     unit = [run["explicit"][LENGTHS.index(UNIT)] for run in seconds]
+    system = [json.loads(_in_fresh_process(f"print(json.dumps(growth.system_share({run})))")) for run in RUNS]
     memory = {way: [[_peak(way, n, run) / 2**20 for n in LENGTHS] for run in RUNS] for way in WAYS}
     return {
         "runs": RUNS,
@@ -182,6 +196,7 @@ def measure_all() -> dict[str, Any]:
         "time (run, length)": {
             way: [[each / one for each in run[way]] for run, one in zip(seconds, unit, strict=True)] for way in WAYS
         },
+        "system's share of the time at n = 4096 (run)": {way: [run[way] for run in system] for way in WAYS},
         "MiB (run, length)": memory,
     }
 
@@ -191,11 +206,12 @@ def _peak(way: str, n: int, seed: int) -> int:
 
 
 class Growth(NamedTuple):
-    """What `measure_all` found and `stored` keeps, each array (n_runs, n_lengths)."""
+    """What `measure_all` found and `stored` keeps; arrays are (n_runs, n_lengths)."""
 
     lengths: tuple[int, ...]
     times: dict[str, NDArray[np.floating]]  # the explicit way's at n = 512 is 1
     memory: dict[str, NDArray[np.floating]]  # MiB
+    system: dict[str, NDArray[np.floating]]  # (n_runs,): the system's share of the time at the longest length
 
     def slopes(self, what: str, way: str) -> NDArray[np.floating]:
         """(n_runs,): the exponents of "times" or "memory" from n = 512 on."""
@@ -210,6 +226,7 @@ def kept() -> Growth:
         tuple(data["lengths"]),
         {way: np.array(rows) for way, rows in data["time (run, length)"].items()},
         {way: np.array(rows) for way, rows in data["MiB (run, length)"].items()},
+        {way: np.array(row) for way, row in data["system's share of the time at n = 4096 (run)"].items()},
     )
 
 
@@ -222,7 +239,7 @@ class Live(NamedTuple):
 
 def live() -> Live:
     """Measure n = 1024 here and now: about a second."""
-    seconds = times(0, (UNIT, LIVE_LENGTH), repeats=3)
+    seconds = times(0, (UNIT, LIVE_LENGTH), repeats=6)
     unit = seconds["explicit"][0]
     called = ways(LIVE_LENGTH, 0)
     memory = {way: traced_memory(called[way]) / 2**20 for way in ("explicit", "blocked")}
@@ -312,6 +329,8 @@ def _quoted(result: Growth) -> dict[str, Any]:
         "book_share": f"{100 * quadratic_share(SHARES_SHOWN[-1], WIDTHS[0]):.0f}",
         "from_n": FITTED,
         "longest": longest,
+        "most": f"{at['explicit']:.0f}",
+        "system": f"{100 * result.system['explicit'].min():.0f}–{100 * result.system['explicit'].max():.0f}",
         "less_blocked": f"{at['explicit'] / at['blocked']:.0f}",
         "less_torch": f"{at['explicit'] / at['torch']:.0f}",
         **{f"time_{way}": f"{result.slopes('times', way).mean():.1f}" for way in WAYS},

@@ -210,7 +210,7 @@ def quoted(kept: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, object
     return {
         "seeds": len(kept["seeds"]),
         **{f"{way}_steps": f"{np.mean(until[way]):.0f}" for way in WAYS},
-        **{f"{way}_{name}": f"{np.mean(kept[way][name]):.2g}" for way in WAYS for name in ("new", "strange")},
+        **{f"{way}_{name}": f"{np.mean(kept[way][name]):#.2g}" for way in WAYS for name in ("new", "strange")},
         "proper_exact": f"{100 * min(kept['proper']['exact']):g}",
         "leaking_exact": f"{100 * max(leaking):g}",
         "live_steps": LIVE_STEPS,
@@ -290,15 +290,15 @@ def _table(
     for way in WAYS:
         runs = kept[way]
         means = np.mean(runs["loss"], axis=0)
-        row = [f"{means[steps // BLOCK - 1]:.3f}" for steps in shown]
+        row = [f"{means[steps // BLOCK - 1]:#.2g}" for steps in shown]
         exact = " / ".join(f"{100 * each:g} %" for each in runs["exact"])
-        table.append([names[way], *row, f"{np.mean(runs['new']):.3f}", f"{np.mean(runs['strange']):.3f}", exact,
-                      _cut(runs["course"][0])])  # fmt: skip
-    row = [f"{live['loss'][steps // BLOCK - 1]:.3f}" if steps <= LIVE_STEPS else "" for steps in shown]
+        table.append([names[way], *row, f"{np.mean(runs['new']):#.2g}", f"{np.mean(runs['strange']):#.2g}", exact,
+                      _cut(runs["course"][0], say)])  # fmt: skip
+    row = [f"{live['loss'][steps // BLOCK - 1]:#.2g}" if steps <= LIVE_STEPS else "" for steps in shown]
     exact = f"{100 * live['exact']:g} %"
-    return [*table, [now, *row, f"{live['new']:.3f}", f"{live['strange']:.3f}", exact, _cut(live["course"])]]
+    return [*table, [now, *row, f"{live['new']:#.2g}", f"{live['strange']:#.2g}", exact, _cut(live["course"], say)]]
 
 
-def _cut(text: str, most: int = 6) -> str:
+def _cut(text: str, say: Callable[..., str], most: int = 6) -> str:
     words = text.split()
-    return " ".join(words[:most]) + (" …" if len(words) > most else "")
+    return " ".join(words[:most]) + (" …" if len(words) > most else "") if words else say("nothing")
