@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 WAYS = ("bert", "gpt", "blind")  # the last: as BERT in everything but a causal mask
 MEASURES = ("agreement", "tense", "word", "continues")
 SEEDS = (0, 1, 2)  # of what is stored
-LONGEST = 9  # words of a sentence
+LONGEST = 7  # words of a sentence
 N_TRAIN, N_TEST = 6_000, 150
 N_TRIED = 50  # sentences in which every form of every verb is tried
-STEPS, TOKENS = 800, 640
-RATE, WARMUP = 0.004, 40
+STEPS, TOKENS = 1_500, 640
+RATE, WARMUP = 0.003, 40
 MASK = UNK  # every word is known, so that the number of unknown words is free
-LIVE_WAYS, LIVE_SEED, LIVE_STEPS, LIVE_TEST = ("bert", "gpt"), 3, 200, 60
-MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_layers": 2, "dropout": 0.0, "max_positions": 2 * LONGEST}
+LIVE_WAYS, LIVE_SEED, LIVE_STEPS, LIVE_TEST = ("bert", "gpt"), 3, 300, 60
+MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_layers": 2, "dropout": 0.0, "max_positions": 20}
 
 SUBJECT, OBJECT = ("the", "dog"), ("the", "cat")
 ENDINGS = {"past": ("yesterday",), "present": ("every", "day")}  # of the questions shown
@@ -299,21 +299,24 @@ def tried(model: DecoderOnly, sentences: Sequence[Sequence[int]], gaps: Sequence
 
 
 @torch.no_grad()
-def write(model: nn.Module, beginning: list[int], missing: int) -> list[int]:
+def write(model: nn.Module, beginning: Sequence[int], missing: int, told: bool = False) -> list[int]:
     """Go on from a beginning, the most probable word each time; the new ids.
 
-    A GPT-style model writes until it ends the sentence. A BERT-style one cannot end it, so it is told more: as many [MASK] and an
-    EOS stand there as words are missing, and it fills them from left to right.
+    A GPT-style model writes until it ends the sentence itself. A BERT-style one has no way to end it: it stops after ``missing``
+    words. For each it gets one [MASK] after what is there, and nothing behind it, as nothing is written there yet; or, if
+    ``told``, from the start as many [MASK] as words are missing and EOS after them, which it fills from left to right.
     """
     if isinstance(model, DecoderOnly):
-        written = model.generate(torch.tensor([[BOS, *beginning]]), 2 * LONGEST - len(beginning) - 1, temperature=0)[0].tolist()
+        most = model.config.max_positions - len(beginning) - 1
+        written = model.generate(torch.tensor([[BOS, *beginning]]), most, temperature=0)[0].tolist()
         return written[: written.index(EOS)] if EOS in written else written
-    token_ids = torch.tensor([enclosed([*beginning, *[MASK] * missing])])
-    for place in range(len(beginning) + 1, len(beginning) + missing + 1):
-        logits = model(token_ids)[0, place]
-        logits[[BOS, EOS, MASK, model.config.pad_id]] = float("-inf")  # what was never an answer in training
-        token_ids[0, place] = logits.argmax()
-    return token_ids[0, len(beginning) + 1 : -1].tolist()
+    token_ids = [BOS, *beginning]
+    for left in range(missing, 0, -1):
+        rest = [*[MASK] * left, EOS] if told else [MASK]
+        logits = model(torch.tensor([[*token_ids, *rest]]))[0, len(token_ids)]
+        logits[[model.config.pad_id, BOS, EOS, MASK]] = float("-inf")  # what was never an answer in training
+        token_ids.append(int(logits.argmax()))
+    return token_ids[len(beginning) + 1 :]
 
 
 # --- the measurement ---
@@ -336,7 +339,8 @@ def measure(way: str, seed: int, steps: int = STEPS, n_test: int = N_TEST) -> di
         is the more probable. Of gaps at every word: ``word``, the share in which the top guess is the word that stood there, and
         ``perplexity``. ``continues``: the share of beginnings (all before the finite verb) that the model makes a sentence of.
         ``guesses``: the three top guesses for "the dog … the cat" with each ending; ``writes``: what follows "the dog". For the
-        GPT-style model also ``tried``: as ``tense``, with every form tried in the gap and the whole sentence scored.
+        GPT-style model also ``tried``: as ``tense``, with every form tried in the gap and the whole sentence scored. For the
+        others ``told`` and ``writes_told``: as ``continues`` and ``writes``, told from the start how many words are missing.
 
     Raises:
         ValueError: there is no such way.
@@ -356,6 +360,8 @@ def measure(way: str, seed: int, steps: int = STEPS, n_test: int = N_TEST) -> di
             "guesses": {tense: top(model, given.vocabulary, tense) for tense in ENDINGS},
             "writes": _text(given, write(model, _ids(given, SUBJECT), MISSING)),
         }
+        if not isinstance(model, DecoderOnly):
+            found["writes_told"] = _text(given, write(model, _ids(given, SUBJECT), MISSING, told=True))
     return found
 
 
@@ -445,9 +451,13 @@ def _words(model: nn.Module, given: Data, n_test: int) -> dict[str, float]:
 
 def _beginnings(model: nn.Module, given: Data, n_test: int) -> dict[str, float]:
     """Whether what is written from the words before each test sentence's finite verb is a sentence of the grammar."""
-    right = []
-    for words in given.test[:n_test]:
-        gap = gap_of(words)
-        written = write(model, _ids(given, words[:gap]), len(words) - gap)
-        right.append(is_sentence((*words[:gap], *given.vocabulary.tokens(written))))
-    return {"continues": float(np.mean(right))}
+
+    def share(told: bool) -> float:
+        right = []
+        for words in given.test[:n_test]:
+            gap = gap_of(words)
+            written = write(model, _ids(given, words[:gap]), len(words) - gap, told)
+            right.append(is_sentence((*words[:gap], *given.vocabulary.tokens(written))))
+        return float(np.mean(right))
+
+    return {"continues": share(False)} | ({} if isinstance(model, DecoderOnly) else {"told": share(True)})

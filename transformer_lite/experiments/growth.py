@@ -290,7 +290,7 @@ def picture(lang: str | None = None) -> Picture:
             axes.set_yscale("log", base=2 if what == "times" else 10)
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         time_axes.plot([], [], "*", ms=13, mfc="white", mec="black", mew=1.5, ls="", label=say("live", n=LIVE_LENGTH))
-        places = {"share": SHARE_LENGTHS[::2], "times": result.lengths, "memory": result.lengths}
+        places = {"share": SHARE_LENGTHS[::3], "times": result.lengths, "memory": result.lengths}
         for axes, (name, x) in zip((share, time_axes, memory_axes), places.items(), strict=True):
             axes.set_xscale("log", base=2)
             axes.set_xticks(x, [str(n) for n in x])

@@ -14,8 +14,7 @@ What is shown was measured once (see `stored`); the point at distance 16 is meas
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from transformer_lite.experiments import stored
+from transformer_lite.experiments.learning import alone
 from transformer_lite.language import current, message
 from transformer_lite.model import Transformer, TransformerConfig
 from transformer_lite.model.baselines import RecurrentConfig, RecurrentTranslator
@@ -100,8 +100,7 @@ def build(model: str, seed: int) -> nn.Module:
     """
     if model not in MODELS:
         raise ValueError(f"model must be one of {', '.join(map(repr, MODELS))}; got {model!r}.")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with alone(seed):
         if model == "transformer":
             return Transformer(TransformerConfig(VOCAB, d_model=D_MODEL, n_heads=4, d_ff=144, n_layers=2, dropout=0.0))
         d_model, n_layers = _SIZES[model]
@@ -162,19 +161,8 @@ def measure(seed: int, model: str, distance: int, rate: float, n_steps: int = N_
         rate: the highest learning rate.
         n_steps: of training.
     """
-    with one_thread():
+    with alone(seed):
         return evaluate(train(build(model, seed), distance, seed, rate, n_steps), distance, seed)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread inside, the number of before afterwards: sums then come in the same order every time."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 # --- time ---
@@ -186,7 +174,7 @@ def step_times(run: int, lengths: Sequence[int] = LENGTHS, rounds: int = ROUNDS)
     The models take turns, so that a slower moment of the machine hits all; of ``rounds`` steps the fastest counts.
     """
     rng = np.random.default_rng([run, 2])
-    with one_thread():
+    with alone(run):
         models = {name: build(name, run).train() for name in TIMED}
         optimisers = {name: torch.optim.Adam(model.parameters(), lr=0.001) for name, model in models.items()}
         best = {name: [np.inf] * len(lengths) for name in TIMED}

@@ -42,9 +42,8 @@ _WORDS = (
     "complexity", "grown", "sequential", "path", "kind_attention", "kind_recurrent", "kind_convolution", "kind_restricted",
     "short_attention", "short_recurrent", "short_convolution", "short_restricted", "layer", "term", "multiply_adds", "share",
     "term_projections", "term_scores", "term_weighted_sum", "term_feed_forward", "total", "weights", "waits", "quadratic",
-    "linear", "sum", "now_table", "now_layer", "most", "least_waiting", "whole_sequence", "compared", "overtakes", "behind",
-    "ahead", "level", "doubled_table", "doubled_layer", "group", "same", "comma", "and", "counting", "counting_text", "ruler",
-    "bar",
+    "linear", "sum", "now_table", "now_layer", "most", "least_waiting", "whole_sequence", "behind",
+    "ahead", "level", "doubled_table", "doubled_layer", "group", "same", "comma", "and", "counting", "counting_text", "bar",
 )  # fmt: skip
 
 
@@ -203,14 +202,14 @@ def presets(lang: str) -> list[dict[str, Any]]:
     for name, (setting, before) in PRESETS.items():
         costs = complexity(setting)
         grown = sum(layer(setting).values()) / sum(layer(setting._replace(**before)).values())
-        figures_ = {
-            "times": factor(costs["attention"] / costs["recurrent"]).removeprefix("×"),
+        found = {
+            "times": factor(costs["attention"] / costs["recurrent"])[1:],
             "waits": whole(setting.n),
             "percent": percent(share(setting)),
             "grown": number(grown),
             "overtakes": whole(overtakes(setting)),
         }
-        note = _say(f"preset.{name}.note", lang, **figures_)
+        note = _say(f"preset.{name}.note", lang, **found)
         made.append({"label": _say(f"preset.{name}.label", lang), "note": note, "before": before, **setting._asdict()})
     return made
 
@@ -229,7 +228,7 @@ def _table_says(lang: str, setting: Setting) -> list[str]:
     highest = max(costs.values())
     most = [_say(f"short_{kind}", lang) for kind in KINDS if costs[kind] == highest]
     parts = [
-        _say("now_table", lang, n=whole(setting.n), d=whole(setting.d_model), times=factor(ratio)),
+        _say("now_table", lang, n=whole(setting.n), d=whole(setting.d_model), times=factor(ratio)[1:]),
         _say("most", lang, kinds=_say("and", lang).join(most)),
         _say("least_waiting", lang, n=whole(setting.n)),
     ]
@@ -254,11 +253,13 @@ def _doubled(lang: str, setting: Setting, before: dict[str, int]) -> str:
     groups: dict[str, list[str]] = {}
     prefix = "short" if setting.view == "table" else "term"
     for row in names:
-        groups.setdefault(factor(now[row] / then[row]), []).append(_say(f"{prefix}_{row}", lang))
-    listed = _say("comma", lang).join(
-        _say("group", lang, rows=_say("and", lang).join(members), times=times) for times, members in groups.items()
-    )
-    total = factor(sum(now.values()) / sum(then.values()))
+        groups.setdefault(factor(now[row] / then[row])[1:], []).append(_say(f"{prefix}_{row}", lang))
+
+    def spaced(members: list[str]) -> str:  # Japanese parts Latin letters from a particle by a space
+        return _say("and", lang).join(members) + " " * (lang == "ja" and members[-1].isascii())
+
+    listed = _say("comma", lang).join(_say("group", lang, rows=spaced(members), times=times) for times, members in groups.items())
+    total = factor(sum(now.values()) / sum(then.values()))[1:]
     return _say(
         f"doubled_{setting.view}",
         lang,
