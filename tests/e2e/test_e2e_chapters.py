@@ -13,10 +13,10 @@ EXPLORERS = {  # the explorers of each chapter, what to focus in them, and a key
     "06_embedding_and_positional_encoding": [("positional-encoding", ".tl-pe-map", "ArrowLeft")],
     "07_ffn_residual_layer_norm": [("normalisation-cube", ".tl-slices", "ArrowRight")],
     "08_assembling_encoder_and_decoder": [("block-builder", ".tl-stack", "1"), ("parameter-ledger", ".tl-vocab", "ArrowRight")],
-    "09_training": [("shift-viewer", ".tl-mark", "ArrowRight")],
+    "09_training": [("shift-viewer", ".tl-rows", "ArrowRight")],
     "10_inference": [("generator", ".tl-nav .tl-next", "ArrowRight"), ("attention-map", ".tl-large", "ArrowUp")],
-    "11_cost_and_scale": [("crossover", "input[type=range]", "ArrowRight")],
-    "12_bert_gpt_vit_and_the_exam_map": [("family-switch", "input[type=radio]:checked", "ArrowRight")],
+    "11_cost_and_scale": [("crossover", ".tl-cross-plot", "ArrowRight")],
+    "12_bert_gpt_vit_and_the_exam_map": [("family-switch", ".tl-flow", "ArrowRight")],
 }
 SHOWN = ("lab.experiment(", "lab.train(", "lab.translate(", "lab.exam_map(", "lab.handout(", "lab.exam_view(", "lab.summary(")
 ANSWER = {"ja": "解答する", "en": "Check my answer"}

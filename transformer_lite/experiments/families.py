@@ -461,3 +461,143 @@ def _beginnings(model: nn.Module, given: Data, n_test: int) -> dict[str, float]:
         return float(np.mean(right))
 
     return {"continues": share(False)} | ({} if isinstance(model, DecoderOnly) else {"told": share(True)})
+
+
+# --- the picture ---
+
+
+def picture(lang: str | None = None) -> Picture:
+    """Draw the stored answers of three seeds, and on top of them those of two models trained now.
+
+    The live runs are the BERT-style and the GPT-style model, with another seed and 300 of the 1,500 steps: about eight seconds.
+    """
+    from transformer_lite.explore import figures
+
+    lang = lang or current()
+    kept = stored.read("families")
+    live = {way: measure(way, LIVE_SEED, LIVE_STEPS, LIVE_TEST) for way in LIVE_WAYS}
+
+    def say(key: str, **given: object) -> str:
+        return message(f"experiments.families.{key}", lang, **given)
+
+    names = {way: say(way) for way in WAYS}
+    with figures.style():
+        drawn = figures.new_figure(900, 440)
+        endings, answers = drawn.subplots(1, 2, width_ratios=(1, 1.75))
+        _endings(endings, kept, live, names, say)
+        _answers(answers, kept, live, say)
+        title = say("title")
+        drawn.suptitle(title, fontsize=12)
+        entries = {
+            label: line for axes in (endings, answers) for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        drawn.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3, frameon=False)
+        note = say("note", **quoted(kept))
+        return figures.picture(drawn, title=title, table=_table(kept, live, names, say), text=note, lang=lang)
+
+
+def quoted(kept: Mapping[str, Any]) -> dict[str, object]:
+    """The numbers of the sentence below the picture; where seeds differ, the worst case for what is said, or both ends."""
+
+    def ends(way: str, name: str) -> tuple[str, str]:
+        values = kept[way][name]
+        return f"{100 * min(values):.0f}", f"{100 * max(values):.0f}"
+
+    marked = {way: np.mean(kept[way]["marked"]) for way in WAYS}
+    return {
+        "seeds": len(kept["seeds"]),
+        "steps": f"{kept['steps']:,}",
+        "live_steps": LIVE_STEPS,
+        "bert_tense": ends("bert", "tense")[0],
+        "gpt_tense": ends("gpt", "tense")[1],
+        "blind_tense": ends("blind", "tense")[1],
+        "gpt_agreement": ends("gpt", "agreement")[0],
+        "bert_agreement_low": ends("bert", "agreement")[0],
+        "bert_agreement_high": ends("bert", "agreement")[1],
+        "bert_word": f"{100 * np.mean(kept['bert']['word']):.0f}",
+        "gpt_word": f"{100 * np.mean(kept['gpt']['word']):.0f}",
+        "gpt_continues": ends("gpt", "continues")[0],
+        "bert_continues": ends("bert", "continues")[1],
+        "told_low": ends("bert", "told")[0],
+        "told_high": ends("bert", "told")[1],
+        "bert_marked": f"{marked['bert']:,.0f}",
+        "gpt_marked": f"{marked['gpt']:,.0f}",
+        "times": f"{marked['gpt'] / marked['bert']:.1f}",
+        "tried": ends("gpt", "tried")[0],
+        "forms": len(finite()),
+    }
+
+
+def _endings(
+    axes: Axes, kept: Mapping[str, Any], live: Mapping[str, Any], names: Mapping[str, str], say: Callable[..., str]
+) -> None:
+    """How probable the past is in the gap at the verb, with either ending: joined by a line for every run."""
+    from transformer_lite.explore import figures
+
+    for i, way in enumerate(WAYS):
+        look = {"color": figures.COLOURS[i], "linestyle": figures.DASHES[i], "marker": figures.MARKERS[i]}
+        for run, past in enumerate(kept[way]["past"]):
+            axes.plot((0, 1), past, linewidth=1.8, markersize=8, label=names[way] if run == 0 else None, **look)
+    for way in LIVE_WAYS:
+        axes.plot((0, 1), live[way]["past"], color="black", linestyle="", marker="x", markersize=9)
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlim(-0.35, 1.35)
+    axes.set_xticks((0, 1), [say("ends_past"), say("ends_present")])
+    axes.set_title(say("endings"))
+    axes.set_ylabel(say("endings_axis"))
+    _grid(axes)
+
+
+def _answers(axes: Axes, kept: Mapping[str, Any], live: Mapping[str, Any], say: Callable[..., str]) -> None:
+    """The share of right answers to each question: a mark for every run."""
+    from transformer_lite.explore import figures
+
+    for group, name in enumerate(MEASURES):
+        if name in ("agreement", "tense"):  # one of two answers
+            axes.plot((group - 0.42, group + 0.42), (0.5, 0.5), color="#777777", linewidth=1, linestyle=":")
+        for i, way in enumerate(WAYS):
+            x = group + 0.26 * (i - 1) + np.linspace(-0.06, 0.06, len(kept["seeds"]))
+            look = {"color": figures.COLOURS[i], "linestyle": "", "marker": figures.MARKERS[i], "markersize": 8}
+            axes.plot(x, kept[way][name], **look)
+            if name == "continues" and "told" in kept[way]:
+                axes.plot(x, kept[way]["told"], fillstyle="none", label=say("told_mark") if way == "bert" else None, **look)
+            if way in live:
+                axes.plot(x.mean(), live[way][name], color="black", linestyle="", marker="x", markersize=9, label=say("live"))
+    axes.set_ylim(-0.03, 1.05)
+    axes.set_xlim(-0.5, len(MEASURES) - 0.5)
+    axes.set_xticks(range(len(MEASURES)), [say(f"{name}_short") for name in MEASURES])
+    axes.set_title(say("answers"))
+    axes.set_ylabel(say("answers_axis"))
+    _grid(axes)
+
+
+def _grid(axes: Axes) -> None:
+    axes.grid(True, axis="y", color="#dddddd", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _table(
+    kept: Mapping[str, Any], live: Mapping[str, Any], names: Mapping[str, str], say: Callable[..., str]
+) -> list[list[str]]:
+    """The answers of all runs; then what the models of the first seed, and those trained now, say to the same questions."""
+
+    def percents(values: Sequence[float]) -> str:
+        return " / ".join(f"{100 * value:.0f}" for value in values) + " %"
+
+    columns = ("agreement", "tense", "word", "perplexity", "continues", "told", "marked")
+    table = [["", *(say(name) for name in columns)]]
+    runs = {names[way]: kept[way] for way in WAYS}
+    runs |= {say("now", name=names[way], steps=LIVE_STEPS): {k: [v] for k, v in live[way].items()} for way in LIVE_WAYS}
+    for name, found in runs.items():
+        row = [percents(found[column]) if column in found else "" for column in columns]
+        row[3] = " / ".join(f"{value:.1f}" for value in found["perplexity"])
+        row[6] = f"{np.mean(found['marked']):,.0f}"
+        table.append([name, *row])
+    table.append([say("tried", forms=len(finite())), "", percents(kept["gpt"]["tried"]), *[""] * 5])
+    gaps = [" ".join(question(tense)).replace("_", "[MASK]") for tense in ENDINGS]
+    begun = " ".join(SUBJECT) + " …"
+    table.append([say("asked"), *gaps, begun, say("asked_told", beginning=begun), *[""] * 3])
+    for name, found in runs.items():
+        guessed = [", ".join(f"{word} {100 * p:.0f} %" for word, p in found["guesses"][0][tense]) for tense in ENDINGS]
+        table.append([name, *guessed, found["writes"][0], found.get("writes_told", [""])[0], *[""] * 3])
+    return table

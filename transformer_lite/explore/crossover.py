@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ LENGTHS = (4, 131_072)  # n, smallest and largest
 WIDTHS = (64, 2_048)
 # What each slider offers: two stops to a doubling, four for the length; k is odd, so that a window has a middle.
 CHOICES = {
-    "n": tuple(2**power * step // 4 for power in range(2, 17) for step in (4, 5, 6, 7)) + (LENGTHS[1],),
-    "d_model": tuple(2**power * step // 2 for power in range(6, 11) for step in (2, 3)) + (WIDTHS[1],),
+    "n": (*(2**power * step // 4 for power in range(2, 17) for step in (4, 5, 6, 7)), LENGTHS[1]),
+    "d_model": (*(2**power * step // 2 for power in range(6, 11) for step in (2, 3)), WIDTHS[1]),
     "kernel": (3, 5, 7, 9, 15, 31),
     "neighbours": tuple(2**power for power in range(3, 11)),
 }
@@ -176,14 +177,19 @@ def whole(value: int) -> str:
     return f"{value:,}"
 
 
+def _rounded(value: float, digits: int) -> str:
+    """With a half rounded up, as the browser does. Ratios of powers of two are often such halves: 0.0625 is 0.063."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
+
+
 def factor(ratio: float) -> str:
-    """How many times as much: ×4.00, or ×0.059 where two decimals would leave nothing; from 100 on whole."""
-    return "×" + (f"{ratio:,.0f}" if ratio >= 99.5 else f"{ratio:.3f}" if ratio < 0.0995 else f"{ratio:.2f}")
+    """How many times as much: ×4.00, or ×0.059 where two decimals would leave little; from 100 on whole."""
+    return "×" + _rounded(ratio, 0 if ratio >= 99.5 else 3 if ratio < 0.0995 else 2)
 
 
 def percent(value: float) -> str:
     """1.0 %"""
-    return f"{number(100 * value, 1)} %"
+    return f"{_rounded(100 * value, 1)} %"
 
 
 def words(lang: str) -> dict[str, str]:
@@ -363,11 +369,12 @@ def _pairs(order: tuple[str, str, str], waits: dict[str, int], hops: dict[str, i
 def picture(lang: str, setting: Setting = START, before: dict[str, int] | None = None) -> Picture:
     """Table 1 as curves and, beside it, a whole layer, both against n, with what crosses where; with matplotlib."""
     title, table, text = twin(lang, setting, before)
-    lengths = np.geomspace(*LENGTHS, SAMPLES)
+    lengths = np.unique(np.geomspace(*LENGTHS, SAMPLES).round().astype(int)).tolist()
     with figures.style():
         figure = figures.new_figure(900, 430)
         left, right = figure.subplots(1, 2, sharey=True)
-        exact = [setting._replace(n=int(n)) for n in lengths]
+        paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+        exact = [setting._replace(n=n) for n in lengths]
         for i, kind in enumerate(KINDS):
             look = {"color": figures.COLOURS[i], "linestyle": figures.DASHES[i], "linewidth": 2}
             left.plot(lengths, [complexity(one)[kind] for one in exact], label=_say(f"kind_{kind}", lang), **look)
@@ -375,7 +382,8 @@ def picture(lang: str, setting: Setting = START, before: dict[str, int] | None =
         for kind, n in crossings(setting).items():
             at = complexity(setting._replace(n=n))["attention"]
             left.plot(n, at, "o", color="black", markersize=9, fillstyle="none", markeredgewidth=1.5)
-            left.annotate(_mark(kind, n), (n, at), (7, -13), textcoords="offset points", size=9)
+            away = {"xytext": (-8, 7), "ha": "right"} if kind == "convolution" else {"xytext": (7, -13)}
+            left.annotate(_mark(kind, n), (n, at), textcoords="offset points", size=9, bbox=paper, **away)
         left.set_title(_say("plot_table", lang), size=11)
 
         curves = {
@@ -389,7 +397,7 @@ def picture(lang: str, setting: Setting = START, before: dict[str, int] | None =
         at = overtakes(setting)
         height = quadratic(setting._replace(n=at))
         right.plot(at, height, "o", color="black", markersize=9, fillstyle="none", markeredgewidth=1.5)
-        right.annotate(f"n = 2d + d_ff = {whole(at)}", (at, height), (7, -13), textcoords="offset points", size=9)
+        right.annotate(f"n = 2d + d_ff = {whole(at)}", (at, height), (7, -13), textcoords="offset points", size=9, bbox=paper)
         right.set_title(f"{_say('plot_layer', lang)}: {percent(share(setting))}", size=11)
         for axes in (left, right):
             axes.axvline(setting.n, color="#777777", linewidth=1, linestyle=":")

@@ -110,6 +110,7 @@ function build(model, element) {
   const { words, root, listen, set } = kit;
   const lang = model.get("lang");
   const choices = model.get("choices");
+  const initial = model.get("initial");
   const { kinds: orders, terms: formulas } = model.get("orders");
   const sizes = () => Object.fromEntries([...SIZES, "view"].map((name) => [name, model.get(name)]));
   const change = (changes) => set({ ...changes, before: {}, preset: -1 });
@@ -196,13 +197,10 @@ function build(model, element) {
     const colour = i < 4 ? COLOURS[i] : "var(--tl-ink)";
     return svg("path", { d, class: `tl-curve ${more}`, stroke: colour, "stroke-dasharray": DASHES[i] ?? "", fill: "none" });
   };
-  const crossing = (n, cost, text) => {
+  const crossing = (n, cost, text, above) => {
     const [x, y] = [xOf(n), yOf(cost)];
-    const late = x > PLOT.right - 110;
-    return [
-      svg("circle", { cx: x, cy: y, r: 6, class: "tl-crossing" }),
-      svg("text", { x: x + (late ? -10 : 10), y: y + (late ? -8 : 15), "text-anchor": late ? "end" : "start", class: "tl-crossing-name" }, text),
-    ];
+    const place = above ? { x: x - 8, y: y - 9, "text-anchor": "end" } : { x: x + 9, y: y + 17, "text-anchor": "start" };
+    return [svg("circle", { cx: x, cy: y, r: 6, class: "tl-crossing" }), svg("text", { ...place, class: "tl-crossing-name" }, text)];
   };
   const shapes = [
     (x, y) => svg("circle", { cx: x, cy: y, r: 5 }),
@@ -218,11 +216,11 @@ function build(model, element) {
   };
   const axes = () => {
     const parts = [];
-    for (let power = 3; power <= 17; power += 2) {
+    for (let power = 3; power <= 15; power += 2) {
       const n = 2 ** power;
       const x = xOf(n);
       parts.push(svg("line", { x1: x, x2: x, y1: PLOT.top, y2: PLOT.bottom, class: "tl-grid" }));
-      parts.push(svg("text", { x, y: PLOT.bottom + 14, "text-anchor": power === 17 ? "end" : "middle", class: "tl-tick" }, whole(n)));
+      parts.push(svg("text", { x, y: PLOT.bottom + 14, "text-anchor": "middle", class: "tl-tick" }, whole(n)));
     }
     for (let decade = PLOT.low; decade <= PLOT.high; decade += 1) {
       const y = yOf(10 ** decade);
@@ -246,7 +244,7 @@ function build(model, element) {
   ];
   now.table.crossed = (setting) => {
     const names = { recurrent: "n = d", convolution: "n = k·d", restricted: "n = r" };
-    return Object.entries(crossings(setting)).map(([kind, n]) => [n, complexity({ ...setting, n }).attention, `${names[kind]} = ${whole(n)}`]);
+    return Object.entries(crossings(setting)).map(([kind, n]) => [n, complexity({ ...setting, n }).attention, `${names[kind]} = ${whole(n)}`, kind === "convolution"]);
   };
   now.layer.crossed = (setting) => {
     const n = overtakes(setting);
@@ -262,9 +260,12 @@ function build(model, element) {
     const x = xOf(setting.n);
     if (old && old.n !== setting.n) parts.push(svg("line", { x1: xOf(old.n), x2: xOf(old.n), y1: PLOT.top, y2: PLOT.bottom, class: "tl-old-n" }));
     parts.push(svg("line", { x1: x, x2: x, y1: PLOT.top, y2: PLOT.bottom, class: "tl-now-n" }));
-    parts.push(...view.crossed(setting).flatMap((one) => crossing(...one)));
+    // As long as nothing has been moved, the question is open: where the curves cross is seen, at which n is not said.
+    const open = setting.view === "table" && SIZES.every((name) => setting[name] === initial[name]);
+    const crossed = view.crossed(setting).map(([n, cost, text, above]) => crossing(n, cost, open ? "n = ?" : text, above));
+    parts.push(...crossed.map(([circle]) => circle));
     parts.push(...curves.map(([, costs], i) => marker(i, setting.n, costs(setting.n))));
-    plot.replaceChildren(...parts);
+    plot.replaceChildren(...parts, ...crossed.map(([, name]) => name));
     const names = setting.view === "table" ? KINDS.map((kind) => words[`kind_${kind}`]) : [words.quadratic, words.linear, words.sum];
     legend.replaceChildren(...names.map((name, i) => {
       const sample = svg("svg", { viewBox: "0 0 34 12", class: "tl-sample", "aria-hidden": "true" });
