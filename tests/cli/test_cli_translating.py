@@ -41,7 +41,7 @@ def test_translating_a_sentence_and_lines_of_the_input(folder, capsys, monkeypat
     first, *table = capsys.readouterr().out.splitlines()
     assert first == "犬 が 猫 を 追いかけた"
     (row,) = (line for line in table if line.startswith("追いかけた"))
-    assert "█" in row or "▓" in row and sum(map(int, re.findall(r"\d+", row))) in range(97, 104)
+    assert "█" in row or ("▓" in row and sum(map(int, re.findall(r"\d+", row))) in range(97, 104))
     monkeypatch.setattr("sys.stdin", io.StringIO("Ken slept\n\nthe platypus ran\n"))
     assert cli.main(["translate", str(folder), "-", "--beam", "1", "--json", "--lang", "en"]) == 0
     shown = capsys.readouterr()

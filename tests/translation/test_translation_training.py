@@ -108,6 +108,13 @@ def test_minutes_become_steps_once_and_survive_a_resume(tmp_path):
     assert again.steps == seen[-1] and again.step == training.TIMED + 5
 
 
+def test_a_slow_machine_takes_longer_rather_than_too_few_steps(tmp_path):
+    settings = Settings(minutes=1e-6, at_least=35, tokens=60, warmup=6, check_every=1_000)
+    assert Trainer(model(), PAIRS, [], settings, tmp_path / "a").run().steps == 35
+    settings = Settings(minutes=1e-6, tokens=60, warmup=6, check_every=1_000)
+    assert Trainer(model(), PAIRS, [], settings, tmp_path / "b").run().steps == training.TIMED
+
+
 def test_another_schedule_or_other_data_are_refused_in_a_used_folder(tmp_path):
     Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path).run()
     Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path).save()

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 FOLDER = "translator"  # in the learner's folder; the one before it is kept beside it
 BEFORE = "translator-before"
 MINUTES = 0.7
+LEAST = 1_000  # steps: with fewer, on a slow machine, it does not learn to translate
 EXAMPLE = "the dog chased the cat"
 
 _trained: TextTranslator | None = None  # by this kernel
@@ -35,7 +37,7 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
     called again. Where nothing is recorded (a build, a test), it is trained all the same and kept until the kernel ends.
 
     Args:
-        minutes: the budget; it is turned into a number of steps.
+        minutes: the budget; it is turned into a number of steps (1,000 at least, so a slow machine takes longer).
         seed: of the sentences, the weights and the order.
         again: train anew although there is one already; the old one is kept until the next time.
 
@@ -56,7 +58,7 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
         say(message("lab.train.there", steps=f"{finished:,}"))
         return translator()
     try:
-        settings = making.longer(making.GRAMMAR_SETTINGS, minutes, seed=seed)
+        settings = replace(making.longer(making.GRAMMAR_SETTINGS, minutes, seed=seed), at_least=LEAST)
         say(message("lab.train.begins", seconds=round(60 * settings.minutes)))
         with _bar() as report:
             made = making.on_grammar(folder, settings, report=report)
@@ -138,7 +140,8 @@ def look(text: str) -> dict[str, Any]:
     Returns:
         ``source`` and ``target`` (tokens, EOS last), ``source_glosses`` and ``target_glosses``, ``cross`` (layers, h, n_target,
         n_source), ``encoder`` and ``decoder`` weights, ``likely`` (for each target token the most probable ones with their
-        probabilities) and ``glosses`` of these, ``doubts`` (a warning or None) and ``own`` (whether the translator is the learner's).
+        probabilities) and ``glosses`` of these, ``doubts`` (a warning or None) and ``own`` (whether the translator is the
+        learner's).
 
     Raises:
         ValueError: the text is empty or too long; the message can be shown.

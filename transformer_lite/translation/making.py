@@ -21,7 +21,7 @@ from transformer_lite.translation.vocabulary import Subwords, Words
 Report = Callable[[Progress], None]
 SHARE_DEV, MOST_DEV = 0.02, 500  # of a user's corpus, held back to choose the best model by
 
-# Post-LN, as in the paper, and two decoder layers: with one, or with Pre-LN, the last layer looks at a word's neighbours more often.
+# Post-LN, as in the paper, and two decoder layers: with one, the last layer looks at a word's neighbours more often.
 GRAMMAR_MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 192, "n_layers": 2, "norm": "post", "dropout": 0.0}
 GRAMMAR_SETTINGS = Settings(minutes=0.75, tokens=1024, warmup=200, factor=0.7)
 TEXT_MODEL = {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 2, "norm": "pre", "dropout": 0.1}

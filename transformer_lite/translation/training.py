@@ -38,6 +38,7 @@ class Settings:
     Attributes:
         steps: how many; None: as many as ``minutes`` allow, counted once after the first few and kept.
         minutes: the budget; used only where ``steps`` is None.
+        at_least: so many steps even where the budget does not allow them: on a slow machine it takes longer.
         seed: of the data's order and of dropout.
         tokens: places in a batch, source and target together.
         warmup: steps in which the learning rate rises (the paper: 4,000).
@@ -50,6 +51,7 @@ class Settings:
 
     steps: int | None = None
     minutes: float = 1.0
+    at_least: int = 0
     seed: int = 0
     tokens: int = 1024
     warmup: int = 200
@@ -264,7 +266,7 @@ class Trainer:
         if len(self.seconds_per_step) == TIMED:
             usual = sorted(self.seconds_per_step)[TIMED // 2]
             (mean,) = self.spread.total(usual / self.spread.size)
-            self.steps = max(self.step, round(60 * self.settings.minutes * MARGIN / mean))
+            self.steps = max(self.step, self.settings.at_least, round(60 * self.settings.minutes * MARGIN / mean))
 
     def _check(self) -> float:
         """Validate; keep the model if it is the best so far."""

@@ -98,7 +98,7 @@ class Subwords:
     @staticmethod
     def _learn(trainer: type, sentences: list[str], size: int, learned: io.BytesIO) -> None:
         # Digits and Latin letters are pieces however rare they are: any text may hold them.
-        plain = {c for sentence in sentences for c in sentence if c.isascii() and c.isprintable() or c in FULL_WIDTH_DIGITS}
+        plain = {c for sentence in sentences for c in sentence if (c.isascii() and c.isprintable()) or c in FULL_WIDTH_DIGITS}
         trainer.train(
             sentence_iterator=iter(sentences),
             required_chars="".join(sorted(plain - {" "})),
