@@ -343,8 +343,8 @@ def measure(way: str, seed: int, steps: int = STEPS, n_test: int = N_TEST, n_tri
         ``perplexity``. ``continues``: the share of beginnings (all before the finite verb) that the model makes a sentence of.
         ``guesses``: the three top guesses for "the dog … the cat" with each ending; ``writes``: what follows "the dog". For the
         GPT-style model also ``tried`` (unless ``n_tried`` is 0): as ``tense``, with every form tried in the gap and the whole
-        sentence scored. For the others ``told`` and ``writes_told``: as ``continues`` and ``writes``, told from the start how many
-        words are missing.
+        sentence scored. For the others ``told`` and ``writes_told``: as ``continues`` and ``writes``, told from the start how
+        many words are missing.
 
     Raises:
         ValueError: there is no such way.
