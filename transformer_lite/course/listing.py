@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from transformer_lite import content
 from transformer_lite.language import LANGUAGES, Text, message
@@ -41,6 +43,7 @@ class Section:
     title: Text
     g: int | None
     e: int | None
+    anchors: frozenset[str] = field(default=frozenset(), compare=False)  # of all headings inside it, its own too
 
 
 @dataclass(frozen=True)
@@ -71,15 +74,31 @@ class Chapter:
 @lru_cache(maxsize=256)
 def _read(path: Path, _changed: int) -> Chapter:
     try:
-        about = json.loads(path.read_text("utf-8"))["metadata"]["transformer_lite"]
+        notebook = json.loads(path.read_text("utf-8"))
+        about = notebook["metadata"]["transformer_lite"]
+        anchors = _anchors(notebook["cells"], [str(each["id"]) for each in about["sections"]])
         title = Text(**about["title"])
         sections = tuple(
-            Section(str(each["id"]), number, Text(**each["title"]), each.get("g"), each.get("e"))
+            Section(
+                str(each["id"]), number, Text(**each["title"]), each.get("g"), each.get("e"), anchors.get(each["id"], frozenset())
+            )
             for number, each in enumerate(about["sections"], 1)
         )
         return Chapter(int(about["number"]), str(about["chapter"]), title, sections, path.stem)
     except (AttributeError, ValueError, KeyError, TypeError) as trouble:
         raise CourseError(message("course.damaged_notebook", path=path)) from trouble
+
+
+def _anchors(cells: Sequence[Mapping[str, Any]], sections: Collection[str]) -> dict[str, frozenset[str]]:
+    """The anchors that stand in each section: its own, and those of the headings before the next one."""
+    found: dict[str, set[str]] = {}
+    inside = ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            for anchor in re.findall(r'<a id="([^"]+)"', "".join(cell["source"])):
+                inside = anchor if anchor in sections else inside
+                found.setdefault(inside, set()).add(anchor)
+    return {section: frozenset(anchors) for section, anchors in found.items()}
 
 
 def chapters(notebooks: Path | None = None) -> tuple[Chapter, ...]:

@@ -160,8 +160,10 @@ def _asked(questions: Sequence[Question], chapter: course.Chapter) -> list[str]:
 
 
 def section_of(anchor: str, chapter: course.Chapter) -> str:
-    """The section that an anchor lies in: ``build-softmax`` lies in ``build``."""
-    inside = [section.id for section in chapter.sections if anchor == section.id or anchor.startswith(f"{section.id}-")]
+    """The section that an anchor lies in: ``build-softmax`` lies in ``build``; "" if the chapter has no such anchor."""
+    inside = [section.id for section in chapter.sections if anchor in section.anchors]
+    # While a chapter is being built, its notebook of before does not have its newest headings.
+    inside = inside or [each.id for each in chapter.sections if anchor == each.id or anchor.startswith(f"{each.id}-")]
     return max(inside, key=len, default="")
 
 
