@@ -492,7 +492,7 @@ def _gates(root: Path, folder: Path, environment: dict[str, str], everything: bo
             "--dist",
             "loadfile",
         )
-        right, line = pytest(*options, f"--rootdir={place}", *map(str, paths), TRANSFORMER_LITE_STATIC="1")
+        right, line = pytest(*options, f"--rootdir={place}", *map(str, paths), TRANSFORMER_LITE_STATIC="1", OMP_NUM_THREADS="1")
         return right and line.startswith(f"{cells} passed") and cells > 0, f"{line} ({len(paths)} notebooks, {cells} code cells)"
 
     def browser() -> tuple[bool, str]:

@@ -58,7 +58,8 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
         say(message("lab.train.there", steps=f"{finished:,}"))
         return translator()
     try:
-        settings = replace(making.longer(making.GRAMMAR_SETTINGS, minutes, seed=seed), at_least=LEAST)
+        settings = making.longer(making.GRAMMAR_SETTINGS, minutes, seed=seed)
+        settings = replace(settings, at_least=0 if static() else LEAST)  # where nobody uses what it learns, the budget counts
         say(message("lab.train.begins", seconds=round(60 * settings.minutes)))
         with _bar() as report:
             made = making.on_grammar(folder, settings, report=report)
