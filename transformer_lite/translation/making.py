@@ -23,7 +23,7 @@ SHARE_DEV, MOST_DEV = 0.02, 500  # of a user's corpus, held back to choose the b
 
 # Post-LN, as in the paper, and two decoder layers: with one, the last layer looks at a word's neighbours more often.
 GRAMMAR_MODEL = {"d_model": 64, "n_heads": 4, "d_ff": 192, "n_layers": 2, "norm": "post", "dropout": 0.0}
-GRAMMAR_SETTINGS = Settings(minutes=0.75, tokens=1024, warmup=200, factor=0.7)
+GRAMMAR_SETTINGS = Settings(minutes=0.7, tokens=1024, warmup=200, factor=0.7)
 TEXT_MODEL = {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 2, "norm": "pre", "dropout": 0.1}
 TEXT_SETTINGS = Settings(minutes=20, tokens=2048, warmup=800, factor=1.0)
 

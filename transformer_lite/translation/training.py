@@ -10,6 +10,7 @@ import csv
 import json
 import math
 import os
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +28,7 @@ from transformer_lite.translation.batching import Batch, Ids, batch_of, plan
 from transformer_lite.translation.vocabulary import PAD
 
 STATE, TENSORS, CURVE = "training.json", "training.safetensors", "curve.csv"
-TIMED = 20  # steps after which a budget in minutes is turned into a number of steps
+TIMED, SHARE_TIMED = 20, 0.02  # so many steps at least, and so much of the minutes, tell how long a step takes
 MARGIN = 0.92  # of the minutes for steps; the rest is for validation and writing
 
 
@@ -262,11 +263,12 @@ class Trainer:
         """After the first steps, turn the minutes into a number of steps, once: the schedule must survive a resume."""
         if self.steps is not None:
             return
-        self.seconds_per_step.append(seconds)
-        if len(self.seconds_per_step) == TIMED:
-            usual = sorted(self.seconds_per_step)[TIMED // 2]
-            (mean,) = self.spread.total(usual / self.spread.size)
-            self.steps = max(self.step, self.settings.at_least, round(60 * self.settings.minutes * MARGIN / mean))
+        (mean,) = self.spread.total(seconds / self.spread.size)  # so that every process decides at the same step
+        self.seconds_per_step.append(mean)
+        spent = sum(self.seconds_per_step)
+        if len(self.seconds_per_step) >= TIMED and spent >= SHARE_TIMED * 60 * self.settings.minutes:
+            usual = statistics.median(self.seconds_per_step[len(self.seconds_per_step) // 2 :])  # the very first are slower
+            self.steps = max(self.step, self.settings.at_least, round(60 * self.settings.minutes * MARGIN / usual))
 
     def _check(self) -> float:
         """Validate; keep the model if it is the best so far."""
