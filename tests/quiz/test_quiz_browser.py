@@ -8,6 +8,7 @@ from test_quiz_text import PAYLOAD, attacked
 
 import transformer_lite.quiz
 from transformer_lite import quiz
+from transformer_lite.quiz.card import script
 
 CHANGING = ("results", "lasts", "asking", "index")
 ROOM = Path(transformer_lite.quiz.__file__).parent
@@ -85,7 +86,7 @@ def show(browser):
 
         page.expose_function("python", python)
         state = {name: getattr(card, name) for name in ("lang", "words", "cards", *CHANGING)}
-        page.evaluate(START, [(ROOM / "card.js").read_text("utf-8"), state])
+        page.evaluate(START, [script(ROOM / "card.js"), state])
         return page
 
     yield start

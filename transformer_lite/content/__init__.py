@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from transformer_lite.content.loading import ContentError, library, load, traps_of
+from transformer_lite.content.loading import ContentError, bank, library, load, traps_of
 from transformer_lite.content.places import notebooks_dir, quizzes_dir, source_dir
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ T = TypeVar("T")
 __all__ = [
     "ContentError",
     "Unknown",
+    "bank",
     "glossary",
     "library",
     "load",
@@ -33,12 +34,16 @@ __all__ = [
 
 
 class Unknown(KeyError):
-    """Something was asked for by a name that does not exist. ``nearest`` holds the names that look like it."""
+    """Something was asked for by a name that does not exist. ``nearest`` holds the names that look like it.
 
-    def __init__(self, what: str, name: str, known: Iterable[str]):
+    Where none does, it holds ``otherwise``: the first three of the ``known`` names if that is not given.
+    """
+
+    def __init__(self, what: str, name: str, known: Iterable[str], otherwise: Iterable[str] | None = None):
         known = sorted(known)
         self.what, self.name = what, name
-        self.nearest = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4) or known[:3]
+        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
+        self.nearest = near or list(known[:3] if otherwise is None else otherwise)
         super().__init__(name)
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +53,17 @@ class Library:
 
 def load(folder: Path) -> Library:
     """Read and check every YAML file of ``folder``; raise `ContentError` with all that is wrong in any of them."""
-    return Library(*_validated(_read(folder)))
+    return Library(*_validated(_read(_found(folder))))
+
+
+def bank(path: Path) -> schema.Bank:
+    """Read and check one file of questions that is none of the course's; its traps are the course's.
+
+    Raises:
+        ContentError: with all that is wrong in it.
+    """
+    (checked,), *_ = _validated(_read([path]), models={}, known=set(library().traps))
+    return checked
 
 
 @cache
@@ -71,7 +81,7 @@ def library() -> Library:
     try:
         return Library(*_validated(json.loads(compiled.read_text("utf-8"))))
     except (OSError, ValueError, KeyError, TypeError):
-        raw = _read(folder)
+        raw = _read(_found(folder))
         result = Library(*_validated(raw))
         _store(compiled, raw)
         return result
@@ -106,15 +116,19 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.yaml") if path.stem not in ("syllabus", "handouts"))  # see `exams`
 
 
-def _read(folder: Path) -> list[dict[str, Any]]:
+def _found(folder: Path) -> list[Path]:
+    paths = _files(folder)
+    if not paths:
+        raise ContentError([f"{folder}:1: no YAML file found; the folder must hold traps.yaml and the chapters' questions"])
+    return paths
+
+
+def _read(paths: list[Path]) -> list[dict[str, Any]]:
     """Every file as plain data: ``{"file", "data", "lines"}``, ``lines`` mapping a path in the data to its line."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     result, problems = [], []
-    paths = _files(folder)
-    if not paths:
-        raise ContentError([f"{folder}:1: no YAML file found; the folder must hold traps.yaml and the chapters' questions"])
     for path in paths:
         try:
             if path.stat().st_size > LARGEST_FILE:
@@ -191,8 +205,9 @@ def _plain(node: Any, path: str, lines: dict[str, int]) -> Any:
 
 
 def _validated(
-    raw: list[dict[str, Any]],
+    raw: list[dict[str, Any]], models: Mapping[str, str] | None = None, known: Collection[str] = ()
 ) -> tuple[list[schema.Bank], list[schema.Trap], list[schema.Term], list[schema.InventoryRow]]:
+    """Check what was read. ``models``: file name -> model, the course's if None; ``known``: traps that are in none of the files."""
     from pydantic import ValidationError
 
     from transformer_lite.content import schema
@@ -206,7 +221,7 @@ def _validated(
 
     for item in raw:
         file, data, lines = item["file"], dict(item["data"]), item["lines"]
-        model = _MODELS.get(file, "Bank")
+        model = (_MODELS if models is None else models).get(file, "Bank")
         for group in ("questions", "predictions", "traps"):
             if isinstance(data.get(group), list):
                 data[group] = [
@@ -234,7 +249,7 @@ def _validated(
                 problems.append(f"{file}:{line}: {name} is already used at {places[name]}")
             places[name] = f"{file}:{line}"
 
-    known = {trap.key for trap in traps}
+    known = {trap.key for trap in traps} | set(known)
     for bank in banks if known else ():  # with traps.yaml broken, every question would add its own line to the same problem
         for question in bank.questions:
             for key in sorted(traps_of(question) - known):

@@ -1,35 +1,7 @@
-// The quiz card. Draws questions from `cards`, sends answers to Python, shows what Python says in `results`.
+// The quiz card; comes after common.js. Draws questions from `cards`, sends answers to Python, shows what Python says in `results`.
 // Text of the question bank becomes text nodes only; nothing here parses HTML.
 
 const EXAMS = ["g-kentei", "e-shikaku", "both"];
-const CONTROLS = new Set(["input", "textarea", "select", "button", "summary", "a"]);
-
-function element(name, properties = {}, ...children) {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(properties)) {
-    if (value === false || value === null || value === undefined) continue;
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "value" || key === "checked" || key === "open") node[key] = value;
-    else node.setAttribute(key, value === true ? "" : value);
-  }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
-  // JupyterLab takes arrows and letters for itself unless the focused element says so.
-  if (CONTROLS.has(name) || "tabindex" in properties) node.setAttribute("data-lm-suppress-shortcuts", "true");
-  return node;
-}
-
-// `text` with what stands between backticks as code.
-function rich(text) {
-  const fragment = document.createDocumentFragment();
-  text.split(/`([^`\n]+)`/).forEach((part, i) => {
-    if (part) fragment.append(i % 2 ? element("code", {}, part) : part);
-  });
-  return fragment;
-}
-
-function filled(text, values) {
-  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
-}
 
 let serial = 0;
 
@@ -218,12 +190,6 @@ function render({ model, el }) {
 
   function trap([title, key]) {
     return element("p", { class: "tl-quiz-trap" }, rich(title), " ", element("small", {}, key));
-  }
-
-  function width(text, node) {
-    const pen = document.createElement("canvas").getContext("2d");
-    pen.font = getComputedStyle(node).font;
-    return pen.measureText(text).width;
   }
 
   function question(card) {

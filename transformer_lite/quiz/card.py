@@ -1,4 +1,4 @@
-"""The two widgets. The browser draws (`card.js`) and sends answers; Python grades and sends back what is to be said.
+"""The two widgets. The browser draws (`common.js`, `card.js`) and sends answers; Python grades and sends back what is to be said.
 
 No key, reason or trap leaves Python before its question is answered: the browser knows letters and texts only.
 """
@@ -27,6 +27,11 @@ SESSION = 10  # questions asked in one go
 EXAMS = ("g-kentei", "e-shikaku")
 
 
+def script(path: Path) -> str:
+    """The ES module of a widget: ``common.js`` followed by the file ``path``, in one text that imports nothing."""
+    return "\n".join(part.read_text("utf-8") for part in (HERE / "common.js", path))
+
+
 def interface(lang: str) -> dict[str, str]:
     """The words of buttons and labels, which the browser fills in itself."""
     words = {key.removeprefix(UI): words(lang) for key, words in catalogue().items() if key.startswith(UI)}
@@ -37,7 +42,7 @@ def interface(lang: str) -> dict[str, str]:
 class _Card(anywidget.AnyWidget):
     """What both widgets share. ``cards`` are drawn; ``results`` holds, by position, what Python said to an answer."""
 
-    _esm = HERE / "card.js"
+    _esm = script(HERE / "card.js")
     _css = HERE / "card.css"
 
     lang = traitlets.Unicode("ja").tag(sync=True)

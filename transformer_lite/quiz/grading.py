@@ -76,11 +76,14 @@ def grade(question: Question, answer: object, seed: int | str | None = None) -> 
     return judge(question, read(question, answer, seed))
 
 
-def read(question: Question, answer: object, seed: int | str | None = None) -> Any:
-    """The chosen form of a learner's answer. Raises `InvalidAnswer`."""
+def read(question: Question, answer: object, seed: int | str | None = None, order: tuple[str, ...] | None = None) -> Any:
+    """The chosen form of a learner's answer. Raises `InvalidAnswer`.
+
+    ``order``: the keys as they were shown, where another order than that of ``seed`` was.
+    """
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         raise InvalidAnswer("quiz.invalid.empty")
-    order = shown_order(question, seed)
+    order = shown_order(question, seed) if order is None else order
     match question.kind:
         case "single":
             return _one(answer, order)
