@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from transformer_lite import explore
+from transformer_lite.content import Unknown
 from transformer_lite.explore import maths, qkv, scaling
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -46,9 +47,10 @@ def test_a_live_explorer_carries_its_numbers_for_readers_without_a_kernel(name):
 def test_an_unknown_explorer_is_answered_with_the_nearest_names():
     with pytest.raises(explore.UnknownExplorer, match="qkv-bench") as caught:
         explore.explorer("qkv_bensh")
-    assert isinstance(caught.value, KeyError) and caught.value.nearest[0] == "qkv-bench"
-    with pytest.raises(explore.UnknownExplorer, match="scaling"):
+    assert isinstance(caught.value, Unknown) and caught.value.nearest[0] == "qkv-bench"
+    with pytest.raises(explore.UnknownExplorer, match="scaling") as caught:
         explore.explorer("?")
+    assert caught.value.nearest == list(explore.explorers()), "no name is near: all of them, in the course's order"
 
 
 # --- The bench ---

@@ -6,12 +6,12 @@ explorer gives a `figures.Picture` (drawing, table, text) and opens no connectio
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
 
+from transformer_lite.content import Unknown
 from transformer_lite.explore.controls import static
 from transformer_lite.explore.figures import Lines, Matrix, Picture, attention_picture, lines_picture, matrices_picture
 from transformer_lite.language import current, message
@@ -30,13 +30,11 @@ __all__ = [
 ]
 
 
-class UnknownExplorer(KeyError):
+class UnknownExplorer(Unknown):
     """No explorer has this name. ``nearest`` holds the names most like it, or all of them."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.nearest = difflib.get_close_matches(str(name), explorers(), n=3, cutoff=0.4) or list(explorers())
-        super().__init__(name)
+        super().__init__("explorer", name, explorers(), otherwise=explorers())
 
     def __str__(self) -> str:
         return message("explore.unknown", name=self.name, nearest=", ".join(self.nearest))
