@@ -289,7 +289,8 @@ def test_the_page_starts_in_its_surprise_and_the_mask_empties_the_corner(show):
     page = show("en")
     page_agrees(page, "en")
     assert cells(page).all() and page.locator(".tl-leak").count() == 15
-    assert "(BL1)" in page.locator(".tl-mistakes small").text_content()
+    assert page.locator(".tl-mistakes strong").get_attribute("title") == "BL1"  # a tooltip: no code is printed
+    assert "BL1" not in page.locator(".tl-verdict").text_content()
     picture = page.locator(".tl-workshop").screenshot()
     page.locator(".tl-stack").focus()
     page.keyboard.press("1")
@@ -366,7 +367,7 @@ def test_the_wiring_and_the_wanted_layer_are_controls(show):
     page.get_by_role("combobox", name="Wanted").select_option("encoder")
     assert "cannot be computed" in page.locator(".tl-sights").text_content() and page.locator(".tl-of-memory").count() == 0
     assert set(page.locator(".tl-cell").all_text_contents()) == {""}
-    assert "(MC62)" in page.locator(".tl-mistakes").text_content()
+    assert page.locator(".tl-mistakes strong[title=MC62]").count() == 1
     assert page.locator(".tl-influence tbody th").first.text_content() == "the冠詞"
 
 
@@ -467,6 +468,11 @@ def test_what_the_browser_sends_arrives_and_an_unknown_piece_is_refused():
             setattr(bench, trait, value)
     bench.lang = "en"
     assert bench.strings["reset"] == "Reset" and "This is the paper's decoder layer." in bench.twin()[2]
+
+
+def test_the_sentence_of_the_twin_gives_the_code():
+    assert "No cross-attention (BL3): memory moves nothing" in blocks.sentence("en", blocks.PRESETS["BL3"])
+    assert "自己注意がない: " in blocks.sentence("ja", State("encoder", ("ffn", "norm")))  # no trap of the catalogue: no code
 
 
 def test_it_can_start_elsewhere_and_says_what_it_cannot():

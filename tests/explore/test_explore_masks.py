@@ -1,6 +1,7 @@
 """The mask painter: its numbers against the equations, the browser's against NumPy's, its page, and its static twin."""
 
 import json
+import re
 
 import explore_support as support
 import numpy as np
@@ -326,11 +327,14 @@ def test_the_picture_follows_the_state():
     assert first.table[1][:3] == ["犬 dog", "1", "0"] and first.lang == "ja"
 
 
-def test_every_label_of_a_preset_carries_its_trap():
+def test_a_trap_is_shown_by_its_name_and_its_code_is_a_tooltip(show):
     from transformer_lite.content import traps
 
-    keys = set(traps())
     for lang in ("ja", "en"):
         for name, preset in zip(masks.PRESETS, masks.presets(lang), strict=True):
-            if name[:2] in ("cm", "at", "pm"):
-                assert preset["label"].startswith(name.upper()) and name.upper() in keys
+            code = name.upper() if name[:2] in ("cm", "at", "pm") else ""
+            assert preset["title"] == (f"{code}: {traps()[code].title(lang)}" if code else "")
+        shown = [*masks.words(lang).values(), *(preset[key] for preset in masks.presets(lang) for key in ("label", "note"))]
+        assert [text for text in shown if re.search(r"\b(CM|AT|PM)\d", text)] == []
+    titles = show("en").locator(".tl-preset").evaluate_all("all => all.map((one) => one.title)")
+    assert titles == [preset["title"] for preset in masks.presets("en")]

@@ -426,9 +426,9 @@ def verdict(lang: str, state: State) -> str:
 
 
 def whys(lang: str, state: State) -> list[str]:
-    """Every mistake by its title, with what is wrong about it."""
-    told = mistakes(lang)[state.goal]
-    return [f"{told[key]['title']}: {told[key]['why']}" for key in findings(state)]
+    """Every mistake by its title and code, with what is wrong about it."""
+    told = [mistakes(lang)[state.goal][key] for key in findings(state)]
+    return [f"{one['title']}{' ({})'.format(one['code']) if one['code'] else ''}: {one['why']}" for one in told]
 
 
 def sights(lang: str, state: State) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transformer_lite.content import traps
 from transformer_lite.equations import (
     Attention,
     Projections,
@@ -29,7 +30,8 @@ TOKENS = {"ja": ("犬", "が", "猫", "を", "追いかけた"), "en": ("the", "
 GLOSSES = {"ja": ("dog", "subject", "cat", "object", "chased"), "en": ("冠詞", "犬", "追いかけた", "冠詞", "猫")}
 PAD = Text("PAD", "PAD")
 N_REAL, N_PADDED, D_MODEL = 5, 7, 4
-WAYS = ("before", "after", "zero")  # hidden scores −∞; hidden weights × 0 after softmax (AT11); hidden scores 0 (AT12)
+WAYS = ("before", "after", "zero")  # hidden scores −∞; hidden weights × 0 after softmax; hidden scores 0
+_CODES = {"after": "AT11", "zero": "AT12"}  # of the ways that are traps
 
 _WORDS = (
     "guess", "question", "open_answer", "answer", "presets", "reset", "hint", "mask", "weights_1", "weights_2", "influence_1",
@@ -156,11 +158,16 @@ def names(lang: str, n: int = N_PADDED) -> tuple[list[str], list[str]]:
 
 
 def presets(lang: str) -> list[dict[str, Any]]:
-    """The named masks: the right ones and the traps, each with a sentence that says what to look at."""
+    """The named masks, right and wrong: a sentence that says what to look at, and the code and title of a trap."""
+
+    def title(code: str) -> str:
+        return f"{code}: {traps()[code].title(lang)}" if code in traps() else ""
+
     return [
         {
             "label": message(f"explore.masks.preset.{name}.label", lang),
             "note": message(f"explore.masks.preset.{name}.note", lang),
+            "title": title(name.upper()),
             "mask": mask.tolist(),
             "layers": layers,
             "way": way,
@@ -265,9 +272,10 @@ def sentence(
     tokens, _ = names(lang, len(mask))
     future, pad = leaks(moved)
     say = lambda key, **given: message(f"explore.masks.{key}", lang, **given)  # noqa: E731
+    code = f" ({_CODES[way]})" if way in _CODES else ""
     empty = [say("comma").join(tokens[i] for i in np.flatnonzero(weights.sum(axis=1) == 0))]
     parts = [
-        say("state", open=int(mask.sum()), cells=mask.size, layers=layers, way=say(f"way_{way}")),
+        say("state", open=int(mask.sum()), cells=mask.size, layers=layers, way=say(f"way_{way}") + code),
         say("leak", n=future) if future else say("clean"),
     ]
     if len(mask) > N_REAL:

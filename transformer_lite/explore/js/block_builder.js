@@ -282,10 +282,8 @@ function build(model, element) {
     verdict.textContent = fill(found.length ? words.wrong : words.right, { goal: words[`goal_${now.goal}`], n: found.length });
     const told = found.map((key) => mistakes[now.goal][key]);
     list.replaceChildren(...told.map(({ title, code, why }) => {
-      const line = html("li", {}, html("strong", {}, title));
-      if (code) line.append(" ", html("small", {}, `(${code})`));
-      line.append(`: ${why}`);
-      return line;
+      const name = html("strong", code ? { title: code } : {}, title); // the code as a tooltip: who writes no code knows none
+      return html("li", {}, name, `: ${why}`);
     }));
     const seen = [];
     if (!moved) seen.push(words.impossible);

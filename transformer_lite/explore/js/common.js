@@ -77,10 +77,14 @@ function toolkit(model, kind) {
     listen(made, "click", handler);
     return made;
   };
-  /** Buttons for the presets ({label, note, ...state}) and for going back to the first state; `note()` is what to say now. */
+  /** Buttons for the presets ({label, note, title, ...state}) and for going back to the first state; `note()` is what to say now. */
   const presets = () => {
     const row = html("div", { class: "tl-presets tl-row", role: "group", "aria-label": words.presets }, html("span", {}, words.presets));
-    model.get("presets").forEach(({ label, note, ...state }, i) => row.append(button(label, "tl-preset", () => set({ preset: i, ...state }))));
+    model.get("presets").forEach(({ label, note, title, ...state }, i) => {
+      const one = button(label, "tl-preset", () => set({ preset: i, ...state }));
+      if (title) one.title = title; // a tooltip
+      row.append(one);
+    });
     row.append(button(words.reset, "tl-reset", () => set({ preset: -1, ...model.get("initial") })));
     return row;
   };
