@@ -76,7 +76,8 @@ def hand_on(folder: Path, exercise_id: str, function: Any) -> None:
         pickled = guard.dumps(function)
     except guard.NotInWorker:
         pickled = b""
-    name = getattr(getattr(function, "__code__", None), "co_filename", "")
-    seen = {"file": name, "lines": linecache.getlines(name) if name else []}
+    code = getattr(function, "__code__", None)
+    file = getattr(code, "co_filename", "")
+    seen = {"file": file, "lines": linecache.getlines(file), "name": getattr(code, "co_name", "")}
     (folder / f"{exercise_id}.json").write_text(json.dumps(seen), "utf-8")
     (folder / f"{exercise_id}.pickle").write_bytes(pickled)

@@ -1,4 +1,4 @@
-"""The commands: study, build, test, doctor, train, translate, score. `course.py` hands its arguments to this.
+"""The commands: study, build, test, doctor, train, translate, score, assign, grade, report. `course.py` hands its arguments to this.
 
 Exit codes: 0 done, 1 the thing asked about is not so (a test failed, a notebook is stale), 2 usage, 3 the user's input or
 environment must be mended, 5 our fault (the details are in a log file).
@@ -28,7 +28,7 @@ from transformer_lite.language import message
 
 DONE, NOT_SO, USAGE, MEND, OUR_FAULT = 0, 1, 2, 3, 5
 INTERRUPTED = 130
-COMMANDS = ("study", "build", "test", "doctor", "train", "translate", "score")
+COMMANDS = ("study", "build", "test", "doctor", "train", "translate", "score", "assign", "grade", "report")
 SUMMARY = re.compile(r"=+ .*\b(passed|failed|error|errors|skipped|no tests ran)\b.* =+")
 
 
@@ -257,6 +257,42 @@ def application() -> Any:
         from transformer_lite.cli import translating
 
         return translating.score(folder, files, beam, tokenize, as_json)
+
+    @app.command(help=message("cli.help.assign"), epilog=message("cli.help.lang"))
+    def assign(
+        chapters: Annotated[list[str], argument("assigned", metavar="CHAPTER...")],
+        out: Annotated[Path, option("--out", "course_out")],
+        exercises: Annotated[str | None, option("--exercises", "exercises", metavar="ID,...")] = None,
+        questions: Annotated[int | None, option("--questions", "questions", min=1)] = None,
+        seed: Annotated[int, option("--seed", "questions_seed", min=0)] = 0,
+        bank: Annotated[Path | None, option("--bank", "bank")] = None,
+        as_json: Annotated[bool, option("--json", "json")] = False,
+    ) -> int:
+        from transformer_lite.cli import classroom
+
+        return classroom.assign(chapters, out, exercises, questions, seed, bank, as_json)
+
+    @app.command(help=message("cli.help.grade"), epilog=message("cli.help.lang"))
+    def grade(
+        folder: Annotated[Path, argument("course_folder", metavar="DIR")],
+        jobs: Annotated[int, option("--jobs", "jobs", min=1)] = 2,
+        timeout: Annotated[int, option("--timeout", "timeout", min=1)] = 10,
+        trust: Annotated[bool, option("--trust-submissions", "trust")] = False,
+        again: Annotated[bool, option("--again", "again")] = False,
+        as_json: Annotated[bool, option("--json", "json")] = False,
+    ) -> int:
+        from transformer_lite.cli import classroom
+
+        return classroom.grade(folder, jobs, timeout, trust, again, as_json)
+
+    @app.command(help=message("cli.help.report"), epilog=message("cli.help.lang"))
+    def report(
+        folder: Annotated[Path, argument("course_folder", metavar="DIR")],
+        as_json: Annotated[bool, option("--json", "json")] = False,
+    ) -> int:
+        from transformer_lite.cli import reporting
+
+        return reporting.report(folder, as_json)
 
     return app
 

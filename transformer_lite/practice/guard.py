@@ -71,6 +71,7 @@ def run(
     names: tuple[str, ...] = ("result",),
     limit: float = TIME_LIMIT,
     pickled: bytes | None = None,
+    only_there: bool = False,
 ) -> Run:
     """Call ``function`` with each of ``calls``, for ``limit`` seconds at most, and report.
 
@@ -80,14 +81,18 @@ def run(
         forbidden: the equation that must not be called (it is noticed, and the outcome says so).
         names: the names of the things that the function is to return.
         limit: seconds for all calls together.
-        pickled: the function as `pickled` gave it, if it is already known.
+        pickled: the function as `dumps` gave it, if it is already known.
+        only_there: run nothing in this process, whatever happens.
 
     Raises:
+        NotInWorker: the function does not load in the worker, and ``only_there``.
         KeyboardInterrupt: the learner interrupted; the worker has been ended.
     """
     try:
         return _pool.run(pickled or dumps(function), calls, forbidden, names, limit)
     except NotInWorker:
+        if only_there:
+            raise
         return _run_here(function, calls, forbidden, names, limit)
 
 

@@ -69,7 +69,7 @@ class Seen:
         )
 
 
-def judge(exercise_id: str, function: Any, *, seed: int | None = None) -> CheckResult:
+def judge(exercise_id: str, function: Any, *, seed: int | None = None, pickled: bytes | None = None) -> CheckResult:
     """Judge a learner's function.
 
     It runs in a worker process, so that nothing it does can harm this one. `lab.exercise`'s stand-in is unwrapped: what is
@@ -79,6 +79,7 @@ def judge(exercise_id: str, function: Any, *, seed: int | None = None) -> CheckR
         exercise_id: the id of an exercise, such as "softmax".
         function: what the learner wrote.
         seed: draws the input that is new each time; the verdict's evidence says which it was. None: a new one.
+        pickled: the function as `guard.dumps` gives it. Then ``function`` is only looked at, and nothing runs outside the worker.
 
     Returns:
         The verdict, always; a mistake of ours gives the status "grader_problem".
@@ -94,7 +95,7 @@ def judge(exercise_id: str, function: Any, *, seed: int | None = None) -> CheckR
             np.errstate(all="ignore"),
         ):  # comparing wild numbers warns, and that is ours, not the learner's
             warnings.simplefilter("ignore")
-            return _judge(asked, source.own_function(function), _new_seed() if seed is None else seed)
+            return _judge(asked, source.own_function(function), _new_seed() if seed is None else seed, pickled)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} {frame.filename.rpartition('transformer_lite')[2].strip('/')}:{frame.lineno}"
@@ -106,7 +107,7 @@ def _new_seed() -> int:
     return 0 if os.environ.get("TRANSFORMER_LITE_STATIC") == "1" else secrets.randbelow(10**6)
 
 
-def _judge(exercise: Exercise, function: Any, seed: int) -> CheckResult:
+def _judge(exercise: Exercise, function: Any, seed: int, handed: bytes | None = None) -> CheckResult:
     started = time.perf_counter()
     before = _before_running(exercise, function)
     if isinstance(before, CheckResult):
@@ -115,13 +116,13 @@ def _judge(exercise: Exercise, function: Any, seed: int) -> CheckResult:
     if problem is not None:
         return _result(exercise, problem, started)
     try:
-        pickled = guard.dumps(function)
+        pickled = handed or guard.dumps(function)
     except guard.NotInWorker:
         pickled = None
     key = _remembered.key(exercise, function, pickled)
     if (known := _remembered.get(key, function)) is not None:
         return known
-    judgement = _Judgement(exercise, function, called, pickled, seed)
+    judgement = _Judgement(exercise, function, called, pickled, seed, only_there=handed is not None)
     result = judgement.verdict(started)
     if judgement.ran.ended != "done" or judgement.ran.seconds > REMEMBERED:
         _remembered.keep(key, function, result)
@@ -161,9 +162,11 @@ def _is_reference(exercise: Exercise, function: Any) -> bool:
 class _Judgement:
     """One function under judgement: the runs, what was seen, and the verdict."""
 
-    def __init__(self, exercise: Exercise, function: Any, called: Convention, pickled: bytes | None, seed: int) -> None:
+    def __init__(
+        self, exercise: Exercise, function: Any, called: Convention, pickled: bytes | None, seed: int, only_there: bool = False
+    ) -> None:
         self.exercise, self.function, self.called, self.pickled = exercise, function, called, pickled
-        self.seed = seed
+        self.seed, self.only_there = seed, only_there
         every = fixtures(exercise.id, self.seed)
         # A function without the optional parameter is tried on everything that does not need it.
         self.fixtures = [one for one in every if len(one.arguments) <= called.accepts]
@@ -183,6 +186,7 @@ class _Judgement:
             names=self.exercise.returns,
             limit=limit or self.exercise.limit,
             pickled=self.pickled,
+            only_there=self.only_there,
         )
 
     def verdict(self, started: float) -> CheckResult:

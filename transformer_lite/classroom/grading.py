@@ -1,0 +1,406 @@
+"""Grades a class: every submission by itself in a sandbox, on a copy; only this process writes the gradebook.
+
+A test earns its points if nbgrader gave them in the sandbox *and* the function, judged once more outside its notebook, deserves them;
+questions are marked from the answers as they were handed in. So a notebook that changes its own grading gains nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from transformer_lite import __version__
+from transformer_lite.classroom import assigning, results, sandbox, submission, testing
+from transformer_lite.classroom.assigning import ANSWERS, QUESTIONS, ClassroomError
+from transformer_lite.classroom.inside import STUDENT
+from transformer_lite.classroom.results import Note, Row, TestScore
+from transformer_lite.language import message
+
+SECONDS = 10  # that a cell may take, if nobody says otherwise
+WHOLE = 6  # times that, and START more, for a notebook
+START = 30
+LARGEST = 60_000_000  # bytes of an executed notebook that are read
+STOPPED = ("KeyboardInterrupt", "CellTimeoutError")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one assignment is graded by: its manifest, its source, and an nbgrader course in a folder of ours with nobody in it."""
+
+    manifest: dict[str, Any]
+    source: Any
+    fresh: Path
+    digest: str
+
+    @property
+    def name(self) -> str:
+        return self.manifest["assignment"]
+
+    @property
+    def notebook(self) -> str:
+        return self.manifest["file"]
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How this run grades."""
+
+    seconds: int
+    trusted: bool
+
+
+def grade(
+    folder: Path,
+    *,
+    jobs: int = 2,
+    seconds: int = SECONDS,
+    trust: bool = False,
+    again: bool = False,
+    progress: Callable[[int, int, Row | None], None] = lambda done, of, row: None,
+) -> list[Row]:
+    """Grade everything that was handed in to the course in ``folder``, and return all of its rows.
+
+    Args:
+        folder: of the course. ``submitted/<student>/<assignment>/`` holds the submissions.
+        jobs: how many are graded at a time.
+        seconds: that a cell may take.
+        trust: grade without a sandbox where there is none.
+        again: grade also what has been graded and has not changed since.
+        progress: called with how many are done, of how many, and the last row.
+
+    Raises:
+        ClassroomError: this is no course, nobody has handed in anything, or there is no sandbox and no ``trust``.
+        KeyboardInterrupt: what was graded until then is kept, and the next run goes on.
+    """
+    assigning.needs_nbgrader()
+    manifests = results.manifests(folder) if folder.is_dir() else {}
+    if not manifests:
+        raise ClassroomError(message("classroom.grade.no_course", folder=folder))
+    missing = sandbox.trouble()
+    if missing and not trust:
+        raise ClassroomError(message("classroom.grade.no_sandbox", reason=missing))
+    way = _Way(seconds, bool(missing))
+    with tempfile.TemporaryDirectory(prefix="transformer_lite_grading_") as temporary:
+        pending: list[tuple[Assignment, submission.HandedIn]] = []
+        done: list[Row] = []
+        count = 0
+        for name, manifest in manifests.items():
+            students = sorted(path.parent for path in (folder / "submitted").glob(f"*/{name}") if _is_folder(path))
+            if not students:
+                continue
+            assignment = _prepared(folder, manifest, Path(temporary) / name)
+            for student in students:
+                handed_in = submission.read(student.name, student / name)
+                digest = _digest(handed_in, assignment, way)
+                kept = results.read(results.place(folder, name, student.name))
+                count += 1
+                if kept is not None and kept.digest == digest and kept.status != "failed" and not again:
+                    done.append(kept)
+                else:
+                    pending.append((assignment, handed_in))
+        if not count:
+            raise ClassroomError(message("classroom.grade.nobody", folder=folder / "submitted"))
+        progress(len(done), count, None)
+        _grade_all(folder, pending, way, jobs, lambda row, finished: progress(len(done) + finished, count, row))
+    return results.rows(folder)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a submission's folder, and the student's around it, are folders of the course and no links."""
+    return path.is_dir() and not path.is_symlink() and not path.parent.is_symlink() and not path.parent.name.startswith(".")
+
+
+def _digest(handed_in: submission.HandedIn, assignment: Assignment, way: _Way) -> str:
+    parts = (handed_in.digest, assignment.digest, __version__, str(way.seconds))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _prepared(folder: Path, manifest: dict[str, Any], fresh: Path) -> Assignment:
+    """A course with this one assignment in ``fresh``, made of the source as it stands now."""
+    source = folder / "source" / manifest["assignment"]
+    path = source / f"{manifest['file']}.ipynb"
+    try:
+        data = path.read_bytes()
+        notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
+    except (OSError, ValueError) as trouble:
+        raise ClassroomError(message("classroom.grade.no_source", path=path, reason=trouble)) from trouble
+    place = fresh / "source" / manifest["assignment"]
+    place.mkdir(parents=True)
+    for name in (path.name, QUESTIONS):
+        if (source / name).is_file():
+            shutil.copyfile(source / name, place / name)
+    with assigning.nbgrader(fresh) as api:
+        made = api.generate_assignment(manifest["assignment"], force=True, create=True)
+    if not made["success"]:
+        raise ClassroomError(message("classroom.assign.not_generated", assignment=manifest["assignment"], log=assigning.last(made)))
+    shutil.rmtree(fresh / "release")
+    digest = hashlib.sha256(data + json.dumps(manifest["tests"], sort_keys=True).encode()).hexdigest()
+    return Assignment(manifest, notebook, fresh, digest)
+
+
+def _grade_all(
+    folder: Path,
+    pending: Sequence[tuple[Assignment, submission.HandedIn]],
+    way: _Way,
+    jobs: int,
+    report: Callable[[Row, int], None],
+) -> None:
+    """Grade in ``jobs`` threads; rows and gradebook are written here, one after the other."""
+    waiting = list(reversed(pending))
+    running: dict[Future[Row], Assignment] = {}
+    finished = 0
+    sandbox.stopping.clear()
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        try:
+            while waiting or running:
+                while waiting and len(running) < max(1, jobs):
+                    assignment, handed_in = waiting.pop()
+                    running[pool.submit(_row, assignment, handed_in, way)] = assignment
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    assignment, row = running.pop(future), future.result()
+                    _into_gradebook(folder, assignment, row)
+                    results.write(folder, row)
+                    finished += 1
+                    report(row, finished)
+        except BaseException:
+            sandbox.stopping.set()  # ends what runs, so that the pool does not wait for it
+            raise
+
+
+def _row(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -> Row:
+    """Grade one submission. A mistake of ours is a row too: one student never ends the batch."""
+    started = time.monotonic()
+    try:
+        row = _graded(assignment, handed_in, way)
+    except Exception as trouble:
+        if sandbox.stopping.is_set():
+            raise
+        note = Note("our_fault", {"error": f"{type(trouble).__name__}: {trouble}"[:300]})
+        row = _scored(assignment, handed_in, "failed", {}, {}, [note])
+    return replace(row, digest=_digest(handed_in, assignment, way), seconds=round(time.monotonic() - started, 2))
+
+
+def _graded(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -> Row:
+    sheet = submission.sheet(handed_in, assignment.source, assignment.manifest)
+    marks = _marks(assignment, handed_in, sheet)
+    if sheet.notebook is None:
+        return _scored(assignment, handed_in, sheet.status or "missing", {}, marks, sheet.notes)
+    with tempfile.TemporaryDirectory(prefix="transformer_lite_student_") as temporary:
+        place = Path(temporary)
+        handed = place / "course" / "handed"
+        ended, executed = _run(assignment, handed_in, sheet, place / "course", way)
+        verdicts = _judged_again(assignment, handed, place / "again", way)
+    return _decided(assignment, handed_in, sheet, marks, _Run(ended, executed, verdicts))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What came of running a notebook: how nbgrader ended, the executed test and solution cells by name, the second judgement."""
+
+    ended: dict[str, Any]
+    cells: dict[str, list[dict[str, Any]] | None]
+    verdicts: dict[str, Any]
+
+    def earns(self, name: str) -> bool:
+        """Whether a test's cell was run and raised nothing."""
+        outputs = self.cells.get(name)
+        return outputs is not None and not any(output.get("output_type") == "error" for output in outputs)
+
+    def raised(self) -> set[str]:
+        """The kinds of errors in all cells."""
+        return {str(output.get("ename")) for outputs in self.cells.values() for output in outputs or [] if output.get("output_type") == "error"}
+
+
+def _run(
+    assignment: Assignment, handed_in: submission.HandedIn, sheet: submission.Sheet, place: Path, way: _Way
+) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]] | None]]:
+    """Let nbgrader grade the sheet in the sandbox, and read what came of its cells."""
+    shutil.copytree(assignment.fresh, place)
+    (place / "handed").mkdir()
+    there = place / "submitted" / STUDENT / assignment.name
+    there.mkdir(parents=True)
+    for name, data in submission.extra_files(handed_in).items():
+        path = there / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    nbformat.write(sheet.notebook, there / f"{assignment.notebook}.ipynb")
+    inside = str(place) if way.trusted else sandbox.INSIDE
+    ran = sandbox.run(
+        "transformer_lite.classroom.inside",
+        [assignment.name, str(way.seconds)],
+        place,
+        seconds=START + WHOLE * way.seconds,
+        trusted=way.trusted,
+        environment={testing.HANDED: f"{inside}/handed"},
+    )
+    ended = _last_json(ran.output) or {"success": False, "died": ran.code is not None, "log": ran.errors[-2000:]}
+    if ran.code is None:
+        ended = {**ended, "success": False, "timeout": True}
+    path = place / "autograded" / STUDENT / assignment.name / f"{assignment.notebook}.ipynb"
+    return ended, _cells(path) if ended["success"] else {}
+
+
+def _cells(path: Path) -> dict[str, list[dict[str, Any]] | None]:
+    """The outputs of the cells of an executed notebook, by nbgrader's name or by id; None for a cell that was not run."""
+    try:
+        if path.is_symlink() or path.stat().st_size > LARGEST:
+            return {}
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        found = {}
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                name = cell["metadata"].get("nbgrader", {}).get("grade_id") or cell.get("id")
+                found[str(name)] = cell["outputs"] if cell["execution_count"] is not None or cell["outputs"] else None
+        return found
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _judged_again(assignment: Assignment, handed: Path, place: Path, way: _Way) -> dict[str, Any]:
+    """The functions that the notebook left behind, judged where none of its code runs."""
+    exercises = assignment.manifest["exercises"]
+    if not exercises:
+        return {}
+    place.mkdir()
+    (place / "handed").mkdir()
+    for name in exercises:
+        for path in (handed / f"{name}.pickle", handed / f"{name}.json"):
+            if path.is_file() and not path.is_symlink():
+                shutil.copyfile(path, place / "handed" / path.name)
+    inside = str(place) if way.trusted else sandbox.INSIDE
+    seed = assignment.manifest["seed"] + 1
+    ran = sandbox.run(
+        "transformer_lite.classroom.rejudging",
+        [f"{inside}/handed", str(seed), *exercises],
+        place,
+        seconds=START + WHOLE * way.seconds,
+        trusted=way.trusted,
+    )
+    found = _last_json(ran.output)
+    if found is None or set(found) != set(exercises):
+        raise RuntimeError(f"the second judgement ended with {ran.code}: {ran.errors[-300:]}")
+    return found
+
+
+def _last_json(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+# --- points -----------------------------------------------------------------------------------------------------------
+
+
+def _marks(assignment: Assignment, handed_in: submission.HandedIn, sheet: submission.Sheet) -> dict[str, Any]:
+    """The answers to the questions, marked: question -> `questions.Mark`."""
+    keys = assignment.manifest["keys"]
+    if not keys:
+        return {}
+    from transformer_lite.classroom import questions
+
+    given, trouble = questions.written(submission.answers(handed_in))
+    if trouble is not None:
+        sheet.notes.append(Note(trouble, {"file": ANSWERS}))
+    return {name: questions.mark(key, given.get(name)) for name, key in keys.items()}
+
+
+def _decided(
+    assignment: Assignment, handed_in: submission.HandedIn, sheet: submission.Sheet, marks: dict[str, Any], run: _Run
+) -> Row:
+    """The points and the status, from both judgements."""
+    earned: dict[str, float] = {}
+    happened: list[str] = []
+    verdicts = []
+    for name in assignment.manifest["exercises"]:
+        again = run.verdicts.get(name)
+        tests = [test for test in assignment.manifest["tests"] if test.get("exercise") == name]
+        claimed = {test["id"] for test in tests if run.earns(test["id"])}
+        if again is None:  # nothing was left: the function was never defined, or the tests were kept from running
+            happened.append("tampered" if claimed else "error" if run.cells.get(name) and run.ended["success"] else "graded")
+            deserved: set[str] = set()
+        elif again["passes"] is None:
+            happened.append("by_hand")
+            deserved = claimed
+        else:
+            deserved = {test["id"] for test in tests if test["part"] in again["passes"]}
+            if claimed - deserved:
+                happened.append("tampered")
+        if again is not None and again["verdict"] is not None:
+            verdicts.append(again["verdict"])
+        earned |= {test["id"]: test["points"] for test in tests if test["id"] in claimed & deserved}
+    happened += [_happened(verdict["status"]) for verdict in verdicts]
+    if not run.ended["success"]:
+        happened.append("timeout" if run.ended.get("timeout") else "died" if run.ended.get("died") else "failed")
+        sheet.notes += [Note("not_graded", {"log": run.ended.get("log", "")[-500:]})]
+    elif any(kind in STOPPED for kind in run.raised()):
+        happened.append("timeout")
+    status = results.gravest(happened)
+    answered = any(mark.said for mark in marks.values())
+    if status in ("graded", "blank") and not earned and not answered and all(v["status"] == "unsolved" for v in verdicts):
+        status = "blank"
+    return _scored(assignment, handed_in, status, earned, marks, sheet.notes, verdicts)
+
+
+def _happened(status: str) -> str:
+    """What a verdict's status says of its submission."""
+    return {"error": "error", "timeout": "timeout", "grader_problem": "by_hand"}.get(status, "graded")
+
+
+def _scored(
+    assignment: Assignment,
+    handed_in: submission.HandedIn,
+    status: str,
+    earned: dict[str, float],
+    marks: dict[str, Any],
+    notes: Sequence[Note],
+    verdicts: Sequence[dict[str, Any]] = (),
+) -> Row:
+    tests = []
+    for test in assignment.manifest["tests"]:
+        question = test.get("question")
+        points = test["points"] * marks[question].right if question in marks else earned.get(test["id"], 0)
+        tests.append(TestScore(test["id"], float(points), float(test["points"]), test.get("exercise"), test.get("part"), question))
+    traps = dict.fromkeys(key for verdict in verdicts for key in verdict["traps"])
+    traps |= dict.fromkeys(key for mark in marks.values() for key in mark.traps)
+    return Row(
+        assignment=assignment.name,
+        student=handed_in.student,
+        lang=assignment.manifest["lang"],
+        score=sum(test.points for test in tests),
+        max_score=sum(test.max_points for test in tests),
+        status=status,
+        traps=tuple(traps),
+        tests=tuple(tests),
+        verdicts=tuple(verdicts),
+        notes=tuple(notes),
+        submitted=handed_in.submitted,
+    )
+
+
+def _into_gradebook(folder: Path, assignment: Assignment, row: Row) -> None:
+    """Write the automatic points of a row; what an instructor gave by hand stays."""
+    from nbgrader.api import Gradebook
+
+    with warnings.catch_warnings(), Gradebook(f"sqlite:///{(folder / 'gradebook.db').resolve()}") as book:
+        warnings.simplefilter("ignore")  # SQLAlchemy speaks of nbgrader's own way with it
+        book.update_or_create_student(row.student)
+        book.update_or_create_submission(row.assignment, row.student)
+        for test in row.tests:
+            grade = book.find_grade(test.id, assignment.notebook, row.assignment, row.student)
+            grade.auto_score = test.points
+            grade.needs_manual_grade = row.status in ("by_hand", "failed")
+        book.db.commit()

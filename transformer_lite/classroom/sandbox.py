@@ -1,0 +1,181 @@
+"""Runs a program where it can do no harm: without network, on files that it is given, within limits, and to be stopped at any time.
+
+It is bubblewrap's sandbox: its own file tree (Python, the libraries and the course for reading; one folder for reading and writing),
+its own processes, no network, no privileges.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import transformer_lite
+from transformer_lite import content
+
+INSIDE = "/course"  # where the folder that may be written lies
+MEMORY, FILE, PROCESSES, OPEN = 4 * 2**30, 200 * 2**20, 256, 512
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
+LIMITS = """\
+import os, resource, runpy, sys
+memory, size, processes, opened, seconds = map(int, sys.argv.pop(1).split(","))
+for what, most in (("AS", memory), ("FSIZE", size), ("NPROC", processes), ("NOFILE", opened), ("CPU", seconds), ("CORE", 0)):
+    kind = getattr(resource, "RLIMIT_" + what)
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+module = sys.argv.pop(1)
+sys.argv[0] = module
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+MOST_OUTPUT = 2_000_000
+stopping = threading.Event()  # set: everything that runs is ended
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: its exit code (None if its time was up), and what it wrote."""
+
+    code: int | None
+    output: str
+    errors: str
+    seconds: float
+
+
+@cache
+def trouble() -> str | None:
+    """Why there is no sandbox on this machine; None if there is one."""
+    if not sys.platform.startswith("linux") or (program := shutil.which("bwrap")) is None:
+        return "no bwrap"
+    command = [program, *_walls(None, {}, ()), "--", sys.executable, "-I", "-c", "print('in')"]
+    try:
+        tried = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if tried.returncode == 0 and tried.stdout == "in\n" else (tried.stderr.strip() or "bwrap failed")[:300]
+
+
+def run(
+    module: str,
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    seconds: float,
+    trusted: bool = False,
+    environment: Mapping[str, str] = {},
+    read_only: Sequence[Path] = (),
+) -> Ended:
+    """Run ``python -m module`` with ``folder`` as its home.
+
+    Args:
+        module, arguments: what to run. Inside, ``folder`` is `INSIDE`.
+        folder: what it may read and write.
+        seconds: after which it is killed with everything that it started.
+        trusted: run it without a sandbox, with the limits alone; then ``folder`` has its own name.
+        environment: variables besides the few that it has.
+        read_only: further folders that it may read, below ``folder``, at their own place.
+    """
+    inside = str(folder) if trusted else INSIDE
+    variables = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
+        "HOME": inside,
+        "TMPDIR": f"{inside}/tmp" if trusted else "/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+        "JUPYTER_RUNTIME_DIR": f"{inside}/.runtime",
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "IPYTHONDIR": f"{inside}/.ipython",
+        "MPLCONFIGDIR": f"{inside}/.matplotlib",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "TRANSFORMER_LITE_STATIC": "1",
+        "TRANSFORMER_LITE_RECORD": "0",
+        "TRANSFORMER_LITE_HOME": f"{inside}/.transformer_lite",
+        **environment,
+    }
+    if trusted:
+        (folder / "tmp").mkdir(exist_ok=True)
+    limits = ",".join(map(str, (MEMORY, FILE, PROCESSES if not trusted else 4096, OPEN, int(2 * seconds) + 5)))
+    program = [sys.executable, "-P", "-c", LIMITS, limits, module, *arguments]
+    walls = [] if trusted else [shutil.which("bwrap") or "bwrap", *_walls(folder, variables, read_only), "--"]
+    return _ended([*walls, *program], folder, variables, seconds)
+
+
+def _walls(folder: Path | None, variables: Mapping[str, str], read_only: Sequence[Path]) -> list[str]:
+    walls = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv"]
+    for system in SYSTEM:
+        walls += ["--ro-bind-try", system, system]
+    walls += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"]
+    for path in _readable():
+        walls += ["--ro-bind", path, path]
+    if folder is not None:
+        walls += ["--bind", str(folder), INSIDE, "--chdir", INSIDE]
+        for path in read_only:
+            walls += ["--ro-bind", str(path), f"{INSIDE}/{path.relative_to(folder).as_posix()}"]
+    for name, value in variables.items():
+        walls += ["--setenv", name, value]
+    return walls
+
+
+@cache
+def _readable() -> tuple[str, ...]:
+    """Python itself, its libraries, the package, and of the course what learners have; the sources hold the solutions."""
+    package = Path(transformer_lite.__file__).resolve().parent
+    places = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent, package}
+    places |= {Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")}
+    places |= {content.quizzes_dir(), content.notebooks_dir("ja"), content.notebooks_dir("en")}
+    places.add(package.parent / "pyproject.toml")  # by which a checkout is known
+    resolved = {str(path) for place in places for path in (place.absolute(), place.resolve()) if path.exists() and path != Path("/")}
+    covered = tuple(f"{system}/" for system in SYSTEM)
+    outside = sorted(path for path in resolved if not f"{path}/".startswith(covered))
+    return tuple(path for path in outside if not any(path != other and path.startswith(f"{other}/") for other in outside))
+
+
+def _ended(command: list[str], folder: Path, variables: Mapping[str, str], seconds: float) -> Ended:
+    """Run ``command`` in a process group of its own, read what it writes up to a limit, and end all of it when its time is up."""
+    started = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=folder, env=dict(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    texts: list[bytearray] = [bytearray(), bytearray()]
+    readers = [
+        threading.Thread(target=_drain, args=(stream, text), daemon=True)
+        for stream, text in zip((process.stdout, process.stderr), texts, strict=True)
+    ]
+    for reader in readers:
+        reader.start()
+    code: int | None = None
+    try:
+        while time.monotonic() - started < seconds and not stopping.is_set():
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(0.2)
+                break
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if stopping.is_set():
+        raise InterruptedError("the grading was stopped")
+    for reader in readers:
+        reader.join(5)
+    output, errors = (bytes(text).decode("utf-8", "replace") for text in texts)
+    return Ended(code, output, errors, time.monotonic() - started)
+
+
+def _drain(stream: object, text: bytearray) -> None:
+    while block := stream.read1(65_536):  # type: ignore[attr-defined]
+        if len(text) < MOST_OUTPUT:
+            text += block
