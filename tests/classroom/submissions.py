@@ -1,6 +1,6 @@
 """A class of thirty in two assignments, one in Japanese and one in English: rows made of real verdicts on code of several traps.
 
-Run it to have a course to look at: python tests/classroom/thirty.py FOLDER
+Run it to have a course to look at: python tests/classroom/submissions.py FOLDER
 """
 
 from __future__ import annotations

@@ -1,0 +1,80 @@
+"""The second judgement: of the function that a notebook left behind, of which nothing runs outside the worker."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from transformer_lite.classroom import rejudging, testing
+from transformer_lite.practice import guard
+
+
+def softmax(x: "np.ndarray", axis: int = -1) -> "np.ndarray":
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def columns(x, axis=-1):
+    e = np.exp(x - x.max(axis=0, keepdims=True))
+    return e / e.sum(axis=0, keepdims=True)
+
+
+def empty(x, axis=-1):
+    """Nothing yet."""
+    ...
+
+
+class Callable:
+    def __call__(self, x, axis=-1):
+        return softmax(x, axis)
+
+
+class Hostile:
+    """Unpickling it runs code."""
+
+    def __reduce__(self):
+        return exec, ("import sys; sys.modules['unpickled_here'] = sys",)
+
+
+@pytest.mark.parametrize(
+    "function, status, traps",
+    [
+        (softmax, "pass", []),
+        (lambda x, axis=-1: softmax(x, axis), "pass", []),
+        (Callable(), "pass", []),
+        (columns, "wrong", ["SM2"]),
+        (empty, "unsolved", []),
+        (lambda x: x / 0 * np.nan, "wrong", []),
+    ],
+)
+def test_it_finds_what_the_first_one_found(tmp_path, function, status, traps):
+    testing.hand_on(tmp_path, "softmax", function)
+    found = rejudging.judged(tmp_path, 5, "softmax")
+    assert (found["verdict"]["status"], found["verdict"]["traps"]) == (status, traps)
+    assert found["verdict"]["evidence"].get("seed", 5) == 5
+    json.dumps(found)
+
+
+def test_nothing_is_unpickled_outside_the_worker(tmp_path):
+    (tmp_path / "softmax.pickle").write_bytes(guard.dumps(Hostile()))
+    (tmp_path / "softmax.json").write_text("{}")
+    found = rejudging.judged(tmp_path, 0, "softmax")
+    assert "unpickled_here" not in sys.modules
+    assert found["passes"] in ([], None)
+
+
+def test_what_cannot_be_judged_again_is_said(tmp_path):
+    assert rejudging.judged(tmp_path, 0, "softmax") is None
+    (tmp_path / "softmax.pickle").write_bytes(b"")
+    assert rejudging.judged(tmp_path, 0, "softmax") == {"verdict": None, "passes": None}
+    (tmp_path / "softmax.pickle").write_bytes(b"no pickle")
+    assert rejudging.judged(tmp_path, 0, "softmax")["passes"] is None
+
+
+def test_looking_at_a_function_runs_nothing_of_it(tmp_path):
+    text = "@print\ndef softmax(x: exit(), axis=[].append(1) or exit(), *rest, more=exit(), **others) -> exit():\n    return x\n"
+    seen = {"file": "<cell>", "lines": text.splitlines(keepends=True), "name": "softmax"}
+    (tmp_path / "softmax.json").write_text(json.dumps(seen))
+    function = rejudging.look_alike(tmp_path / "softmax.json")
+    assert function.__code__.co_varnames[:2] == ("x", "axis") and function.__defaults__ == (...,)
