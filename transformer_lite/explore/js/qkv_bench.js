@@ -86,29 +86,17 @@ function aim(line, head, [x, y], thickness) {
 }
 
 function build(model, element) {
-  const words = model.get("strings");
+  const kit = toolkit(model, "tl-bench");
+  const { words, root, listen, set } = kit;
   const lang = model.get("lang");
   const tokens = model.get("tokens");
   const glosses = model.get("glosses");
   const keys = model.get("key_vectors");
   const values = model.get("value_vectors");
   const colours = tokens.map((_, i) => COLOURS[i % COLOURS.length]);
-  const root = html("div", { class: "tl-root tl-bench", lang });
-  const cleanups = [];
-  const listen = (target, event, handler, options) => {
-    target.addEventListener(event, handler, options);
-    cleanups.push(() => target.removeEventListener(event, handler, options));
-  };
   let angle = Math.atan2(model.get("query")[1], model.get("query")[0]); // remembered while q = 0 has no direction
 
-  const move = (x, y) => {
-    model.set("query", clampQuery(x, y));
-    model.save_changes();
-  };
-
-  // The question
-  const answer = html("details", {}, focusable(html("summary", {}, words.open_answer)), html("p", {}, words.answer));
-  root.append(html("div", { class: "tl-question" }, html("p", {}, html("strong", {}, words.guess), words.question), answer));
+  const move = (x, y) => set({ query: clampQuery(x, y) });
 
   // Plane 1: the query and the keys
   const left = focusable(plane(words.plane_keys));
@@ -173,48 +161,21 @@ function build(model, element) {
 
   const panel = (name, content, kind) => html("div", { class: `tl-panel ${kind}` }, html("p", { class: "tl-heading" }, name), content);
   const side = html("div", { class: "tl-panel tl-side" });
-  root.append(html("div", { class: "tl-panels" }, panel(words.plane_keys, left, "tl-keys"), panel(words.plane_values, right, "tl-values"), side));
+  const panels = html("div", { class: "tl-panels" }, panel(words.plane_keys, left, "tl-keys"), panel(words.plane_values, right, "tl-values"), side);
 
   // Controls
-  const slider = (name, className, attributes) => {
-    const input = focusable(html("input", { type: "range", class: className, "aria-label": name, ...attributes }));
-    const shown = html("span", { class: "tl-shown", "aria-hidden": "true" }); // the input's aria-valuetext says it
-    return { input, shown, label: html("label", {}, name, shown, input) };
-  };
-  const direction = slider(words.direction, "tl-direction", { min: -180, max: 180, step: 1 });
-  const length = slider(words.length, "tl-length", { min: 0, max: LIMIT, step: STEP });
-  const scale = focusable(html("input", { type: "checkbox", class: "tl-scale" }));
-  side.append(html("div", { class: "tl-controls" }, direction.label, length.label, html("label", {}, scale, words.scale)));
-  const stretch = () => move(Number(length.input.value) * Math.cos(angle), Number(length.input.value) * Math.sin(angle));
-  listen(direction.input, "input", () => {
-    angle = (Number(direction.input.value) * Math.PI) / 180;
-    stretch();
+  const stretch = (size) => move(size * Math.cos(angle), size * Math.sin(angle));
+  const length = kit.slider(words.length, "tl-length", { min: 0, max: LIMIT, step: STEP }, stretch);
+  const direction = kit.slider(words.direction, "tl-direction", { min: -180, max: 180, step: 1 }, (degrees) => {
+    angle = (degrees * Math.PI) / 180;
+    stretch(Number(length.input.value));
   });
-  listen(length.input, "input", stretch);
-  listen(scale, "change", () => {
-    model.set("scaled", scale.checked);
-    model.save_changes();
-  });
-
-  // Presets
-  const presets = html("div", { class: "tl-presets", role: "group", "aria-label": words.presets }, html("span", {}, words.presets));
-  const choose = (index, state) => {
-    model.set("preset", index);
-    model.set("scaled", state.scaled);
-    model.set("query", state.query);
-    model.save_changes();
-  };
-  const button = (name, className, handler) => {
-    const made = focusable(html("button", { type: "button", class: className }, name));
-    listen(made, "click", handler);
-    presets.append(made);
-  };
-  model.get("presets").forEach((preset, i) => button(preset.label, "tl-preset", () => choose(i, preset)));
-  button(words.reset, "tl-reset", () => choose(-1, model.get("initial")));
+  const scale = kit.tick(words.scale, "tl-scale", (scaled) => set({ scaled }));
+  const presets = kit.presets();
+  presets.classList.remove("tl-row"); // beside the planes they stand one below the other
+  side.append(html("div", { class: "tl-controls" }, direction.label, length.label, scale.label), presets);
   const note = html("p", { class: "tl-note" });
-  const status = html("span", { class: "tl-hidden", role: "status", "aria-live": "polite" });
-  side.append(presets);
-  root.append(note, html("div", { class: "tl-numbers" }, table), status);
+  root.append(kit.question(), panels, note, html("div", { class: "tl-numbers" }, table), kit.status);
 
   // Keyboard and pointer on plane 1
   const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
@@ -226,7 +187,6 @@ function build(model, element) {
     const [x, y] = model.get("query");
     move(x + step[0] * size, y + step[1] * size);
   });
-  listen(root, "keydown", (event) => event.stopPropagation());
   const follow = (event) => {
     const box = left.getBoundingClientRect();
     const ratio = SIZE / box.width;
@@ -244,7 +204,6 @@ function build(model, element) {
   listen(left, "pointermove", (event) => dragging && follow(event));
   for (const end of ["pointerup", "pointercancel"]) listen(left, end, () => (dragging = false));
 
-  let speak = 0;
   const draw = () => {
     const query = model.get("query");
     const scaled = model.get("scaled");
@@ -283,15 +242,11 @@ function build(model, element) {
     outputLabel.setAttribute("y", y + 24);
     outputLabel.setAttribute("text-anchor", "middle");
 
-    direction.input.value = Math.round((angle * 180) / Math.PI);
-    length.input.value = size;
-    direction.shown.textContent = `${number(Math.round((angle * 180) / Math.PI), 0)}°`;
-    length.shown.textContent = number(size);
-    direction.input.setAttribute("aria-valuetext", direction.shown.textContent);
-    length.input.setAttribute("aria-valuetext", length.shown.textContent);
-    scale.checked = scaled;
-    const preset = model.get("presets")[model.get("preset")];
-    note.textContent = preset ? preset.note : words.hint;
+    const degrees = Math.round((angle * 180) / Math.PI);
+    direction.show(degrees, `${number(degrees, 0)}°`);
+    length.show(size, number(size));
+    scale.input.checked = scaled;
+    note.textContent = kit.note();
 
     const list = tokens.map((token, i) => fill(words.state_weight, { token, weight: number(weights[i]) })).join(words.state_comma);
     const state = fill(words.state, {
@@ -299,31 +254,11 @@ function build(model, element) {
     });
     left.setAttribute("aria-label", `${words.plane_keys}: ${state}`);
     right.setAttribute("aria-label", `${words.plane_values}: ${state}`);
-    clearTimeout(speak); // a held key must not make a screen reader read every step
-    speak = setTimeout(() => (status.textContent = state), 500);
+    kit.speak(state);
   };
-  for (const name of ["query", "scaled", "preset"]) {
-    model.on(`change:${name}`, draw);
-    cleanups.push(() => model.off(`change:${name}`, draw));
-  }
-  cleanups.push(() => clearTimeout(speak));
   element.replaceChildren(root);
-  draw();
-  return () => cleanups.forEach((clean) => clean());
+  kit.watch(["query", "scaled", "preset"], draw);
+  return kit.close;
 }
 
-function render({ model, el }) {
-  let clean = build(model, el);
-  const rebuild = () => {
-    clean();
-    clean = build(model, el);
-  };
-  const structure = ["strings", "tokens", "key_vectors", "value_vectors", "presets"];
-  for (const name of structure) model.on(`change:${name}`, rebuild);
-  return () => {
-    clean();
-    for (const name of structure) model.off(`change:${name}`, rebuild);
-  };
-}
-
-export default { render };
+export default { render: mounted(build, ["strings", "tokens", "key_vectors", "value_vectors", "presets"]) };
