@@ -6,15 +6,15 @@ from explore_support import page_of
 
 @pytest.fixture
 def show_module(browser):
-    """``show_module(name, state)`` opens the explorer's module in a page; scripts that fail there fail the test."""
+    """``show_module(names, state)`` opens an explorer's module in a page; scripts that fail there fail the test."""
     pages = []
 
-    def open_module(name, state, **options):
+    def open_module(names, state, **options):
         page = browser.new_page(viewport={"width": 900, "height": 800}, **options)
         pages.append(page)
         page.errors = []
         page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.set_content(page_of(name, state))
+        page.set_content(page_of(names, state))
         page.wait_for_function("() => window.ready")
         return page
 

@@ -34,21 +34,26 @@ window.ready = true;
 </script>"""
 
 
-def module_url(name):
-    """The ES module of ``js/{name}.js`` with what all share before it, as an address that a page or node can import."""
-    return "data:text/javascript;base64," + base64.b64encode(controls.script(name).encode()).decode()
+def module_url(*names):
+    """The ES module ``script(*names)``, as an address that a page or node can import."""
+    return "data:text/javascript;base64," + base64.b64encode(controls.script(*names).encode()).decode()
 
 
-def in_node(name, expression):
-    """The value of a JavaScript ``expression`` in which ``bench`` is the module ``js/{name}.js``."""
+def several(names):
+    return (names,) if isinstance(names, str) else names
+
+
+def in_node(names, expression):
+    """The value of a JavaScript ``expression`` in which ``bench`` is the module of ``names``: one, or several in their order."""
     if not shutil.which("node"):  # in CI a missing node must not let the comparison vanish unnoticed
         (pytest.fail if os.environ.get("CI", "").lower() == "true" else pytest.skip)("node is not installed")
-    code = f"import * as bench from {json.dumps(module_url(name))}; console.log(JSON.stringify({expression}));"
+    code = f"import * as bench from {json.dumps(module_url(*several(names)))}; console.log(JSON.stringify({expression}));"
     done = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def page_of(name, state):
-    """An HTML page that shows the module with ``state`` as its model; ``window.model`` and ``window.leaked`` can be read."""
-    return PAGE.format(css=controls.style_sheet(), state=json.dumps(state).replace("</", "<\\/"), module=module_url(name))
+def page_of(names, state):
+    """An HTML page that shows that module with ``state`` as its model; ``window.model`` and ``window.leaked`` can be read."""
+    given = json.dumps(state).replace("</", "<\\/")
+    return PAGE.format(css=controls.style_sheet(), state=given, module=module_url(*several(names)))

@@ -8,15 +8,16 @@ import looked
 import numpy as np
 import pytest
 
-from transformer_lite.explore import attending, controls, explorer, looking
+from transformer_lite.explore import attending, explorer, looking
 from transformer_lite.explore.attending import KINDS, State
 from transformer_lite.explore.looking import MEAN, MOST
+
+MODULE = ("looking", "attention_map")
 
 
 @pytest.fixture(autouse=True)
 def live(monkeypatch):
     monkeypatch.delenv("TRANSFORMER_LITE_STATIC", raising=False)
-    monkeypatch.setattr(controls, "script", looking.script)  # the pages that these tests open hold js/looking.js, too
 
 
 def long_sentence(n_source=25, n_target=29, lang="en"):
@@ -93,12 +94,12 @@ def test_the_browsers_maps_are_numpys():
     wire = looking.wire(found, KINDS)
     cases = list(itertools.product(KINDS, (0, 1), (MEAN, 0, 1, 2, 3)))
     shown = support.in_node(
-        "attention_map", f"((looked) => {json.dumps(cases)}.map((c) => bench.mapOf(looked, ...c)))({json.dumps(wire)})"
+        MODULE, f"((looked) => {json.dumps(cases)}.map((c) => bench.mapOf(looked, ...c)))({json.dumps(wire)})"
     )
     for case, one in zip(cases, shown, strict=True):
         assert np.array(one) == pytest.approx(attending.weights(found, State(*case, 0, 0)), abs=1e-4), case
     cells = [[kind, i, j] for kind in KINDS for i in range(3) for j in range(3)]
-    hidden = support.in_node("attention_map", f"{json.dumps(cells)}.map((c) => bench.masked(...c))")
+    hidden = support.in_node(MODULE, f"{json.dumps(cells)}.map((c) => bench.masked(...c))")
     assert hidden == [attending.masked(*cell) for cell in cells]
 
 
@@ -107,12 +108,12 @@ def test_the_keys_move_the_cell_and_stop_at_the_edges():
         "ArrowUp": [0, 2], "ArrowDown": [2, 2], "ArrowLeft": [1, 1], "ArrowRight": [1, 3], "Home": [1, 0], "End": [1, 3],
         "PageUp": [0, 2], "PageDown": [2, 2], "Enter": [1, 0],
     }  # fmt: skip
-    found = support.in_node("attention_map", f"{json.dumps(list(cases))}.map((key) => bench.moved(key, [1, 2], [3, 4], 0))")
+    found = support.in_node(MODULE, f"{json.dumps(list(cases))}.map((key) => bench.moved(key, [1, 2], [3, 4], 0))")
     assert found == list(cases.values())
-    at_edges = support.in_node("attention_map", "['ArrowUp', 'ArrowLeft'].map((key) => bench.moved(key, [0, 0], [3, 4], 0))")
+    at_edges = support.in_node(MODULE, "['ArrowUp', 'ArrowLeft'].map((key) => bench.moved(key, [0, 0], [3, 4], 0))")
     assert at_edges == [[0, 0], [0, 0]]
-    at_edges = support.in_node("attention_map", "['ArrowDown', 'ArrowRight'].map((key) => bench.moved(key, [2, 3], [3, 4], 0))")
-    assert at_edges == [[2, 3], [2, 3]] and support.in_node("attention_map", "bench.moved('x', [0, 0], [1, 1], 0)") is None
+    at_edges = support.in_node(MODULE, "['ArrowDown', 'ArrowRight'].map((key) => bench.moved(key, [2, 3], [3, 4], 0))")
+    assert at_edges == [[2, 3], [2, 3]] and support.in_node(MODULE, "bench.moved('x', [0, 0], [1, 1], 0)") is None
 
 
 # --- The page ---
@@ -121,7 +122,7 @@ def test_the_keys_move_the_cell_and_stop_at_the_edges():
 @pytest.fixture
 def show(show_module):
     def open_page(lang="ja", found=None, **changed):
-        return show_module("attention_map", {**attending.traits(lang, found or looking.stored(lang), True), **changed})
+        return show_module(MODULE, {**attending.traits(lang, found or looking.stored(lang), True), **changed})
 
     return open_page
 
@@ -190,7 +191,7 @@ def test_every_small_map_has_the_pixels_of_its_weights(show):
         values += [shown[layer, head] if head < 4 else shown[layer].mean(axis=0) for layer in range(2) for head in range(5)]
     assert len(drawn) == len(values) == 30
     everything = json.dumps([value.ravel().tolist() for value in values])
-    colours = support.in_node("attention_map", f"{everything}.map((map) => map.map((value) => bench.shade(value).paper))")
+    colours = support.in_node(MODULE, f"{everything}.map((map) => map.map((value) => bench.shade(value).paper))")
     for place, ((down, across, data), value, wanted) in enumerate(zip(drawn, values, colours, strict=True)):
         assert (down, across) == value.shape
         pixels = np.array(data).reshape(down, across, 4)

@@ -8,15 +8,16 @@ import looked
 import numpy as np
 import pytest
 
-from transformer_lite.explore import controls, explorer, generating, looking
+from transformer_lite.explore import explorer, generating, looking
 from transformer_lite.explore.generating import State, work, work_so_far
 from transformer_lite.explore.looking import MEAN
+
+MODULE = ("looking", "generator")
 
 
 @pytest.fixture(autouse=True)
 def live(monkeypatch):
     monkeypatch.delenv("TRANSFORMER_LITE_STATIC", raising=False)
-    monkeypatch.setattr(controls, "script", looking.script)  # the pages that these tests open hold js/looking.js, too
 
 
 def text_of(lang="en"):
@@ -87,7 +88,7 @@ def test_the_product_is_that_of_the_probabilities():
 
 def test_the_browsers_work_is_numpys():
     cases = list(itertools.product((1, 2, 3, 10, 30, 81), (1, 6, 30), (False, True)))
-    found = support.in_node("generator", f"{json.dumps(cases)}.map((c) => [bench.work(...c), bench.workSoFar(...c)])")
+    found = support.in_node(MODULE, f"{json.dumps(cases)}.map((c) => [bench.work(...c), bench.workSoFar(...c)])")
     for case, (one, total) in zip(cases, found, strict=True):
         assert one == work(*case)._asdict() and total == work_so_far(*case)._asdict(), case
 
@@ -95,7 +96,7 @@ def test_the_browsers_work_is_numpys():
 def test_the_browsers_product_is_numpys():
     found = text_of()
     likely = json.dumps(looking.wire(found, ())["likely"])
-    products = support.in_node("generator", f"[1, 2, 3, 4, 5, 6].map((step) => bench.productOf({likely}, step))")
+    products = support.in_node(MODULE, f"[1, 2, 3, 4, 5, 6].map((step) => bench.productOf({likely}, step))")
     assert products == pytest.approx([generating.so_far(found, t) for t in range(1, 7)], abs=1e-4)
 
 
@@ -105,7 +106,7 @@ def test_the_browsers_product_is_numpys():
 @pytest.fixture
 def show(show_module):
     def open_page(lang="ja", found=None, **changed):
-        page = show_module("generator", {**generating.traits(lang, found or looking.stored(lang), True), **changed})
+        page = show_module(MODULE, {**generating.traits(lang, found or looking.stored(lang), True), **changed})
         page.move = lambda name: page.locator(f".tl-nav .tl-{name}").click()
         return page
 

@@ -7,17 +7,16 @@ import looked
 import numpy as np
 import pytest
 
-from transformer_lite.explore import attending, controls, explorer, generating, looking
+from transformer_lite.explore import attending, explorer, generating, looking
 from transformer_lite.explore.looking import MEAN, MOST, Token
 from transformer_lite.language import current, use
 
-EXPLORERS = {"generator": ("generator", generating), "attention-map": ("attention_map", attending)}
+EXPLORERS = {"generator": ("generator", generating), "attention-map": ("attention_map", attending)}  # module, room
 
 
 @pytest.fixture(autouse=True)
 def live(monkeypatch):
     monkeypatch.delenv("TRANSFORMER_LITE_STATIC", raising=False)
-    monkeypatch.setattr(controls, "script", looking.script)  # the pages that these tests open hold js/looking.js, too
 
 
 # --- The sentence ---
@@ -117,12 +116,13 @@ def test_the_browsers_reading_of_rows_is_numpys():
     rng = np.random.default_rng(5)
     heads = rng.random((4, 3, 7))
     heads[0, 0, 2] = heads[0, 0, 5] = 2.0  # two that are equally large: the first counts
+    module = ("looking", "generator")
     ways = f"[-1, 0, 1, 2, 3].map((head) => [0, 1, 2].map((i) => bench.rowOf({json.dumps(heads.tolist())}, head, i)))"
-    found = np.array(support.in_node("generator", ways))
+    found = np.array(support.in_node(module, ways))
     stack = np.concatenate([heads[None], heads.mean(axis=0)[None, None].repeat(4, axis=1)])  # [0] the heads, [1] their mean
     assert found == pytest.approx(np.stack([stack[1, 0], *heads]))
     rows = heads[:, 0].tolist()
-    best = support.in_node("generator", f"{json.dumps(rows)}.map((row) => [bench.heaviest(row), bench.heaviestFirst(row, 5)])")
+    best = support.in_node(module, f"{json.dumps(rows)}.map((row) => [bench.heaviest(row), bench.heaviestFirst(row, 5)])")
     for row, (first, five) in zip(rows, best, strict=True):
         assert first == np.argmax(row) and five == np.argsort(-np.array(row), kind="stable")[:5].tolist()
     assert best[0][1][:2] == [2, 5]
@@ -205,7 +205,7 @@ def show(request, show_module):
     module, room = EXPLORERS[request.param]
 
     def open_page(lang="en", can_ask=True, **changed):
-        page = show_module(module, {**room.traits(lang, looking.stored(lang), can_ask), **changed})
+        page = show_module(("looking", module), {**room.traits(lang, looking.stored(lang), can_ask), **changed})
         page.form = getattr(room, "cropped", lambda found: found)
         page.shows = room.SHOWS
         return page

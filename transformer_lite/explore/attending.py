@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_lite.explore import figures, looking
-from transformer_lite.explore.controls import static
+from transformer_lite.explore.controls import script, static
 from transformer_lite.explore.figures import CELLS_WITH_NUMBERS, Picture, number
 from transformer_lite.explore.looking import EXAMPLE, MEAN, MOST, Look, Sentence, Token, head_name, layer_name, named
 from transformer_lite.language import check_language, message, width
@@ -196,7 +196,7 @@ def widget_class() -> type:
     class AttentionMap(looking.asking_class()):
         """Lives in the browser; the fields of `State` come back as the learner moves them, and a new sentence to translate."""
 
-        _esm = looking.script("attention_map")
+        _esm = script("looking", "attention_map")
         shows = SHOWS
         kind = t.Enum(KINDS, "cross").tag(sync=True)
         layer = t.Int(0, min=0).tag(sync=True)

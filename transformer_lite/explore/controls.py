@@ -21,9 +21,9 @@ def static() -> bool:
     return os.environ.get("TRANSFORMER_LITE_STATIC") == "1"
 
 
-def script(name: str) -> str:
-    """The ES module of an explorer: ``js/common.js`` followed by ``js/{name}.js``, in one text that imports nothing."""
-    return "\n".join((JS / f"{part}.js").read_text(encoding="utf-8") for part in ("common", name))
+def script(*names: str) -> str:
+    """The ES module of an explorer: ``js/common.js``, then ``js/{name}.js`` for each name, in one text that imports nothing."""
+    return "\n".join((JS / f"{name}.js").read_text(encoding="utf-8") for name in ("common", *names))
 
 
 def style_sheet() -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_lite.explore import figures, looking
-from transformer_lite.explore.controls import static
+from transformer_lite.explore.controls import script, static
 from transformer_lite.explore.figures import Picture, number
 from transformer_lite.explore.looking import EXAMPLE, MEAN, Look, Sentence, head_name, layer_name, named
 from transformer_lite.language import check_language, message
@@ -139,7 +139,7 @@ def widget_class() -> type:
     class Generator(looking.asking_class()):
         """Lives in the browser; the fields of `State` come back as the learner moves them, and a new sentence to translate."""
 
-        _esm = looking.script("generator")
+        _esm = script("looking", "generator")
         shows = SHOWS
         step = t.Int(1, min=1).tag(sync=True)
         layer = t.Int(0, min=0).tag(sync=True)

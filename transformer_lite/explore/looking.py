@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_lite.explore.controls import JS, bench_class
-from transformer_lite.explore.controls import script as plain_script
+from transformer_lite.explore.controls import bench_class
 from transformer_lite.language import current, message, use
 
 Look = Callable[[str], Mapping[str, Any]]
@@ -192,11 +191,6 @@ def layer_name(layer: int, lang: str) -> str:
 
 
 # --- the browser ---
-
-
-def script(name: str) -> str:
-    """The ES module of such an explorer: ``js/common.js``, ``js/looking.js`` and ``js/{name}.js`` in one text."""
-    return "\n".join([plain_script("looking"), (JS / f"{name}.js").read_text(encoding="utf-8")])
 
 
 def words(lang: str) -> dict[str, str]:
