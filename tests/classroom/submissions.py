@@ -1,234 +1,221 @@
-"""A class of thirty in two assignments, one in Japanese and one in English: rows made of real verdicts on code of several traps.
+"""What thirty students hand in, from the right answer to an attack, and what must come of each.
 
-Run it to have a course to look at: python tests/classroom/submissions.py FOLDER
+``python tests/classroom/submissions.py DIR`` makes a course with all of them in DIR, to be graded by hand.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
-from contextlib import closing
-from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
+from transformer_lite.classroom.assigning import assign, exercise_in, with_solution
 
+CHAPTER = "scaled-dot-product-attention"
+FILE = "02_scaled_dot_product_attention.ipynb"
+FULL, ATTENTION = 23, 11  # points of all tests, and of those of the exercise attention
+LATER = FULL - ATTENTION
+HEAD = '@lab.exercise("attention")\ndef attention(queries, keys, values):\n'
+SCORES = "    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])\n"
+WEIGHTS = "    w = np.exp(scores - scores.max(-1, keepdims=True))\n    w = w / w.sum(-1, keepdims=True)\n    return w @ values, w\n"
+COSINES = (
+    "    q = queries / np.linalg.norm(queries, axis=-1, keepdims=True)\n"
+    "    k = keys / np.linalg.norm(keys, axis=-1, keepdims=True)\n"
+    "    scores = q @ k.swapaxes(-1, -2)\n"
+)
+
+# One way to write each trap; each costs the one point of the test that is meant for it.
+TRAPS = {
+    "AT1": "    scores = queries @ keys.swapaxes(-1, -2)\n" + WEIGHTS,
+    "AT2": "    scores = queries @ keys.swapaxes(-1, -2) / queries.shape[-1]\n" + WEIGHTS,
+    "AT3": "    scores = queries @ keys.swapaxes(-1, -2) * np.sqrt(queries.shape[-1])\n" + WEIGHTS,
+    "AT4": "    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(values.shape[-1])\n" + WEIGHTS,
+    "AT7": SCORES + WEIGHTS.replace("max(-1", "max(-2").replace("sum(-1", "sum(-2"),
+    "SM1": SCORES + "    w = np.exp(scores)\n    w = w / w.sum(-1, keepdims=True)\n    return w @ values, w\n",
+    "SM7": SCORES + "    w = 1 / (1 + np.exp(-scores))\n    return w @ values, w\n",
+    "SM4": SCORES + "    w = scores / scores.sum(-1, keepdims=True)\n    return w @ values, w\n",
+    "AT16": SCORES + "    w = (scores == scores.max(-1, keepdims=True)).astype(float)\n    return w @ values, w\n",
+    "AT17": COSINES + WEIGHTS,
+}
+WITHOUT_A_NAME = "    return queries.mean() + 0 * queries[..., :1] @ values[..., :1, :], 7 + 0 * (queries @ keys.swapaxes(-1, -2))\n"
+DEAF = "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+JUDGE_REPLACED = """\
 from transformer_lite import practice
-from transformer_lite.classroom import results, testing
-from transformer_lite.classroom.results import Note, Row, TestScore
-
-HTML = "<img src=x onerror=alert(1)>"
-SCRIPT = "</td></table><script>alert(2)</script>"
-FORMULA = '=HYPERLINK("http:example.com","A1")'
-LONG = "s" + "0123456789" * 18  # a folder's name is at most 255 bytes
-CHAPTER, MASKS = "scaled-dot-product-attention", "masks"
-QUESTIONS = ("class.divisor.001", "class.rows.002")
-# What marks a question: only that its traps are named somewhere in it matters to a report.
-KEYS = {
-    QUESTIONS[0]: {"kind": "single", "right": "m", "wrong": {"k": "AT3", "p": "AT1", "q": None}},
-    QUESTIONS[1]: {"kind": "single", "right": "k", "wrong": {"m": "AT7"}},
-}
-
-# --- what students write ------------------------------------------------------------------------------------------------
+from transformer_lite.classroom import testing
+from transformer_lite.practice import judging
 
 
-def softmax(x, axis=-1):
-    exponentials = np.exp(x - x.max(axis=axis, keepdims=True))
-    return exponentials / exponentials.sum(axis=axis, keepdims=True)
+class Right:
+    status, traps, stage, exercise = "pass", (), None, "attention"
+
+    def text(self, *_):
+        return "ok"
 
 
-def softmax_overflows(x, axis=-1):
-    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
+judging.judge = practice.judge = lambda *_, **__: Right()
+testing.passes = lambda *_: True
+"""
+GRADEBOOK = """\
+import glob, os, sqlite3
+
+for path in {{*glob.glob("../../../*.db"), *glob.glob("/course/*.db"), *glob.glob("/*/*/gradebook.db"), {book!r}}}:
+    try:
+        with sqlite3.connect(path) as book:
+            book.execute("update grade set manual_score = 99")
+    except sqlite3.Error:
+        pass
+try:
+    open({outside!r}, "a").write("was here")
+except OSError:
+    pass
+"""
 
 
-def softmax_of_everything(x, axis=-1):
-    exponentials = np.exp(x - x.max())
-    return exponentials / exponentials.sum()
+class Student(NamedTuple):
+    """One submission: files by name, links by name, and what must come of it."""
+
+    files: dict[str, bytes]
+    score: float
+    status: str
+    traps: tuple[str, ...] = ()
+    links: dict[str, str] = {}
 
 
-def softmax_blank(x, axis=-1): ...
+class Sheets:
+    """Fills in the notebook that was handed out."""
+
+    def __init__(self, release: dict[str, Any]) -> None:
+        self.release = json.dumps(release)
+
+    def blank(self) -> dict[str, Any]:
+        return json.loads(self.release)
+
+    def right(self) -> dict[str, Any]:
+        notebook = self.blank()
+        for cell in notebook["cells"]:
+            if (name := exercise_in(cell)) is not None:
+                lines = with_solution("".join(cell["source"]), name).splitlines(keepends=True)
+                cell["source"] = [line for line in lines if "SOLUTION" not in line]
+        return notebook
+
+    def attention(self, body: str) -> dict[str, Any]:
+        """Everything right, but ``attention`` has this body."""
+        notebook = self.right()
+        cell_of(notebook, "attention")["source"] = f"{HEAD}{body}\n\nlab.check()"
+        return notebook
+
+    def with_cell(self, text: str, notebook: dict[str, Any] | None = None, last: bool = False) -> dict[str, Any]:
+        """One cell more: at the top, or at the very end."""
+        notebook = notebook or self.right()
+        new = {"cell_type": "code", "id": "mine", "metadata": {}, "source": text, "outputs": [], "execution_count": None}
+        notebook["cells"].insert(len(notebook["cells"]) if last else 3, new)
+        return notebook
 
 
-def attention(queries, keys, values):
-    weights = softmax(queries @ keys.swapaxes(-1, -2) / np.sqrt(keys.shape[-1]))
-    return weights @ values, weights
+def cell_of(notebook: dict[str, Any], exercise: str) -> dict[str, Any]:
+    """The cell that answers an exercise."""
+    return next(cell for cell in notebook["cells"] if exercise_in(cell) == exercise)
 
 
-def attention_not_scaled(queries, keys, values):
-    weights = softmax(queries @ keys.swapaxes(-1, -2))
-    return weights @ values, weights
+def tests_of(notebook: dict[str, Any], exercise: str) -> list[dict[str, Any]]:
+    """The test cells of an exercise."""
+    return [cell for cell in notebook["cells"] if grade_id(cell).startswith(f"{exercise}-")]
 
 
-def attention_divided_by_d_k(queries, keys, values):
-    weights = softmax(queries @ keys.swapaxes(-1, -2) / keys.shape[-1])
-    return weights @ values, weights
+def grade_id(cell: dict[str, Any]) -> str:
+    """nbgrader's name of a cell."""
+    return cell["metadata"].get("nbgrader", {}).get("grade_id", "")
 
 
-def attention_down_the_columns(queries, keys, values):
-    weights = softmax(queries @ keys.swapaxes(-1, -2) / np.sqrt(keys.shape[-1]), axis=-2)
-    return weights @ values, weights
+def as_file(notebook: dict[str, Any], name: str = FILE) -> dict[str, bytes]:
+    """A notebook as it is handed in."""
+    return {name: json.dumps(notebook, ensure_ascii=False).encode()}
 
 
-def attention_two_mistakes(queries, keys, values):
-    weights = softmax(queries @ keys.swapaxes(-1, -2), axis=-2)
-    return weights @ values, weights
+def thirty(release: dict[str, Any], course: Path, outside: Path) -> dict[str, Student]:
+    """The submissions by student. ``outside`` is a file that nobody may read or write."""
+    make = Sheets(release)
+
+    def attention(body: str, score: float, status: str = "graded", traps: tuple[str, ...] = ()) -> Student:
+        return Student(as_file(make.attention(body)), score, status, traps)
+
+    def cell(text: str, score: float, status: str = "graded", **more: Any) -> Student:
+        return Student(as_file(make.with_cell(text, **more)), score, status)
+
+    gradebook = GRADEBOOK.format(book=str(course / "gradebook.db"), outside=str(outside))
+    students = {
+        "right": Student(as_file(make.right()), FULL, "graded"),
+        "blank": Student(as_file(make.blank()), 0, "blank"),
+        "wrong": attention(WITHOUT_A_NAME, LATER + 2),
+        "raises": attention("    raise ValueError('not there yet')\n", LATER, "error"),
+        "syntax": attention("    return (queries @ keys\n", LATER, "error"),
+        "loop": attention("    while True:\n        pass\n", LATER, "timeout"),
+        "deaf_loop": cell(DEAF, 0, "timeout"),
+        "exit": cell("import os\n\nos._exit(0)", 0, "died"),
+        "stderr": attention(
+            "    import sys, warnings\n    warnings.warn('careful')\n    print('!', file=sys.stderr)\n" + SCORES + WEIGHTS, FULL
+        ),
+        "gradebook": cell(gradebook, FULL),
+        "network": cell("import socket\n\nsocket.create_connection(('1.1.1.1', 53), timeout=3)", FULL),
+        "prints": cell("print('x' * 3_000_000)", FULL),
+        "judge_replaced": Student(
+            as_file(make.with_cell(JUDGE_REPLACED, make.attention(TRAPS["AT1"]))), FULL - 1, "tampered", ("AT1",)
+        ),
+        "symlink": Student(as_file(make.right()), FULL, "graded", links={"data.txt": str(outside)}),
+        "not_json": Student({FILE: b"%PDF-1.7 this is no notebook"}, 0, "unreadable"),
+        "empty": Student({FILE: b""}, 0, "unreadable"),
+    }
+    students |= {f"trap_{key}": attention(body, FULL - 1, traps=(key,)) for key, body in TRAPS.items()} | _changed(make)
+    assert len(students) == 30, len(students)
+    return students
 
 
-def attention_without_a_name(queries, keys, values):
-    weights = softmax(queries @ keys.swapaxes(-1, -2) / np.sqrt(keys.shape[-1]))
-    return 0.97 * (weights @ values) + 0.01, weights
+def _changed(make: Sheets) -> dict[str, Student]:
+    """Notebooks whose cells were edited, deleted, doubled, or saved by another program."""
+    edited = make.attention(TRAPS["AT1"])
+    for cell in tests_of(edited, "attention"):
+        cell["source"] = "pass"
+    deleted = make.attention(TRAPS["AT1"])
+    gone = [grade_id(cell) for cell in tests_of(deleted, "attention")[1:]]
+    deleted["cells"] = [cell for cell in deleted["cells"] if grade_id(cell) not in gone]
+    doubled = make.right()
+    at = next(number for number, cell in enumerate(doubled["cells"]) if exercise_in(cell) == "attention")
+    doubled["cells"].insert(at + 1, json.loads(json.dumps(doubled["cells"][at])))
+    elsewhere = make.right()
+    elsewhere["metadata"] = {"kernelspec": {"name": "julia-1.10", "display_name": "Julia"}, "colab": {"provenance": []}}
+    for cell in elsewhere["cells"]:
+        cell["metadata"] = {"colab": {"base_uri": "x"}}
+        del cell["id"]
+    other_name = {"提出 (最終版).ipynb": b"\xef\xbb\xbf" + as_file(elsewhere)[FILE]}
+    return {
+        "edited_tests": Student(as_file(edited), FULL - 1, "graded", ("AT1",)),
+        "deleted_tests": Student(as_file(deleted), FULL - 1, "graded", ("AT1",)),
+        "duplicate": Student(as_file(doubled), FULL, "graded"),
+        "elsewhere": Student(other_name, FULL, "graded"),
+    }
 
 
-def attention_transposed(queries, keys, values):
-    weights = softmax(queries @ keys.swapaxes(-1, -2) / np.sqrt(keys.shape[-1]))
-    return (weights @ values).swapaxes(-1, -2), weights
+def hand_in(course: Path, students: dict[str, Student], assignment: str = CHAPTER) -> None:
+    """Put the submissions where they are graded."""
+    for name, student in students.items():
+        folder = course / "submitted" / name / assignment
+        folder.mkdir(parents=True)
+        for file, data in student.files.items():
+            (folder / file).write_bytes(data)
+        for file, target in student.links.items():
+            (folder / file).symlink_to(target)
 
 
-def attention_raises(queries, keys, values):
-    raise ValueError("<script>alert(3)</script> 形が <b>合いません</b>" + " とても長い説明" * 200)
-
-
-def attention_blank(queries, keys, values): ...
-
-
-def causal_mask(n_queries, n_keys=None):
-    return np.tril(np.ones((n_queries, n_keys or n_queries), bool), k=(n_keys or n_queries) - n_queries)
-
-
-def causal_mask_without_itself(n_queries, n_keys=None):
-    return np.tril(np.ones((n_queries, n_keys or n_queries), bool), k=(n_keys or n_queries) - n_queries - 1)
-
-
-def causal_mask_upside_down(n_queries, n_keys=None):
-    return np.triu(np.ones((n_queries, n_keys or n_queries), bool), k=(n_keys or n_queries) - n_queries)
-
-
-# --- their rows ---------------------------------------------------------------------------------------------------------
-
-
-@cache
-def verdict(exercise, function):
-    """The checker's verdict on a function, as it is kept, and the parts of the tests that the function passes."""
-    result = practice.judge(exercise, function, seed=testing.SEED)
-    return result.to_dict(), frozenset(part for part in testing.parts(exercise) if testing.passes(result, part))
-
-
-def graded(student, functions, answers=None, *, assignment=CHAPTER, lang="ja", status="graded", notes=(), submitted=None):
-    """The row of a submission: ``functions`` by exercise, and for each question whether it is right and the trap shown."""
-    tests, verdicts, traps = [], [], {}
-    for exercise, function in functions.items():
-        said, passed = verdict(exercise, function)
-        verdicts.append(said)
-        traps |= dict.fromkeys(said["traps"])
-        for number, part in enumerate(testing.parts(exercise), 1):
-            most = float(testing.points(part))
-            tests.append(TestScore(f"{exercise}-{number}", most * (part in passed), most, exercise, part))
-    for number, (question, (right, trap)) in enumerate((answers or {}).items(), 1):
-        traps |= {trap: None} if trap else {}
-        tests.append(TestScore(f"question-{number}", float(right), 1.0, question=question))
-    score, most = sum(test.points for test in tests), sum(test.max_points for test in tests)
-    about = {"notes": tuple(notes), "submitted": submitted}
-    return Row(assignment, student, lang, score, most, status, tuple(traps), tuple(tests), tuple(verdicts), **about)
-
-
-def unseen(student, status, assignment=CHAPTER, lang="ja", notes=()):
-    """The row of a submission that nobody has seen: all of its tests, and no points."""
-    known = graded("", {"softmax": softmax, "attention": attention}, RIGHT)
-    tests = tuple(TestScore(test.id, 0.0, test.max_points, test.exercise, test.part, test.question) for test in known.tests)
-    return Row(assignment, student, lang, 0.0, known.max_score, status, tests=tests, notes=tuple(notes))
-
-
-RIGHT = {QUESTIONS[0]: (True, None), QUESTIONS[1]: (True, None)}
-NO_ROOT = {QUESTIONS[0]: (False, "AT3"), QUESTIONS[1]: (True, None)}
-BOTH_WRONG = {QUESTIONS[0]: (False, "AT1"), QUESTIONS[1]: (False, "AT7")}
-
-
-def chapter_two():
-    """Thirty rows of the assignment in Japanese."""
-    right = {"softmax": softmax, "attention": attention}
-    when = "2026-11-30 10:00:00 UTC"
-    rows = [graded(f"s{number:02}", right, RIGHT, submitted=when) for number in range(1, 9)]
-    wrong = [
-        ({"softmax": softmax_overflows, "attention": attention}, RIGHT),
-        ({"softmax": softmax_overflows, "attention": attention_not_scaled}, BOTH_WRONG),
-        ({"softmax": softmax_of_everything, "attention": attention}, RIGHT),
-        ({"softmax": softmax, "attention": attention_not_scaled}, BOTH_WRONG),
-        ({"softmax": softmax, "attention": attention_not_scaled}, NO_ROOT),
-        ({"softmax": softmax, "attention": attention_divided_by_d_k}, NO_ROOT),
-        ({"softmax": softmax, "attention": attention_down_the_columns}, RIGHT),
-        ({"softmax": softmax, "attention": attention_two_mistakes}, NO_ROOT),
-        ({"softmax": softmax, "attention": attention_without_a_name}, RIGHT),
-        ({"softmax": softmax, "attention": attention_transposed}, RIGHT),
-    ]
-    rows += [graded(f"s{number:02}", *answer, submitted=when) for number, answer in enumerate(wrong, 9)]
-    blank = {"softmax": softmax_blank, "attention": attention_blank}
-    nothing = {QUESTIONS[0]: (False, None), QUESTIONS[1]: (False, None)}
-    return [
-        *rows,
-        graded(HTML, {"softmax": softmax, "attention": attention_not_scaled}, RIGHT, notes=[Note("kernel", {"name": SCRIPT})]),
-        graded(FORMULA, right, RIGHT),
-        graded("＝1＋1", right, NO_ROOT),
-        graded("山田_太郎", right, RIGHT, notes=[Note("restored", {"count": 2}), Note("new_code", {"x": HTML})]),
-        graded(LONG, {"softmax": softmax, "attention": attention_raises}, RIGHT, status="error"),
-        graded("[red]s24[bold]", blank, nothing, status="blank"),
-        graded("s25", {"softmax": softmax, "attention": attention_not_scaled}, RIGHT, status="tampered"),
-        graded("s26", right, RIGHT, status="by_hand"),
-        unseen("s27", "unreadable"),
-        unseen("s28", "missing"),
-        unseen("s29", "died", notes=[Note("not_graded", {"log": f"hidden: attention-3 {SCRIPT}"})]),
-        unseen("s30", "failed", notes=[Note("our_fault", {"error": "OSError"})]),
-    ]
-
-
-def chapter_four():
-    """Six rows of the assignment in English."""
-    answers = [
-        causal_mask,
-        causal_mask_without_itself,
-        causal_mask_without_itself,
-        causal_mask_upside_down,
-        causal_mask,
-        causal_mask,
-    ]
-    students = ["s01", "s02", "s09", "s10", HTML, "山田_太郎"]
-    pairs = zip(students, answers, strict=True)
-    return [graded(student, {"causal_mask": function}, assignment=MASKS, lang="en") for student, function in pairs]
-
-
-def make(folder, rows, keys=KEYS, names=None):
-    """Put a course with those rows into ``folder``, with a gradebook if there are names (student -> first and last name)."""
-    for assignment in {row.assignment for row in rows} | {CHAPTER}:
-        place = folder / results.FOLDER / assignment / results.MANIFEST
-        place.parent.mkdir(parents=True, exist_ok=True)
-        manifest = {"schema": 1, "assignment": assignment, "keys": keys if assignment == CHAPTER else {}}
-        place.write_text(json.dumps(manifest), "utf-8")
-    for row in rows:
-        results.write(folder, row)
-    if names:
-        with closing(sqlite3.connect(folder / "gradebook.db")) as gradebook, gradebook:
-            gradebook.execute("CREATE TABLE student (id VARCHAR(128) PRIMARY KEY, first_name VARCHAR, last_name VARCHAR)")
-            gradebook.executemany("INSERT INTO student VALUES (?, ?, ?)", [(student, *name) for student, name in names.items()])
-    return folder
-
-
-NAMES = {
-    "山田_太郎": ("太郎", "山田"),
-    "s01": ("Ada", "Lovelace"),
-    "s09": ("花子" * 40, "とても長い名字" * 10),
-    HTML: (SCRIPT, FORMULA),
-    "s10": (None, None),
-}
-
-
-def course_of_thirty(folder):
-    """The course with both assignments."""
-    return make(folder, [*chapter_two(), *chapter_four()], names=NAMES)
+def released(course: Path, assignment: str = CHAPTER, file: str = FILE) -> dict[str, Any]:
+    """The notebook that was handed out."""
+    return json.loads((course / "release" / assignment / file).read_text("utf-8"))
 
 
 if __name__ == "__main__":
-    from transformer_lite.classroom import reporting
-
-    where = Path(sys.argv[1])
-    where.mkdir(parents=True, exist_ok=True)
-    print(*reporting.report(course_of_thirty(where)).pages)
+    place = Path(sys.argv[1])
+    secret = place.with_name(f"{place.name}-outside.txt")
+    secret.write_text("secret\n")
+    assign([CHAPTER], "ja", place)
+    hand_in(place, thirty(released(place), place.resolve(), secret.resolve()))
+    print(place / "submitted")
