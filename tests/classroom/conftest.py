@@ -5,8 +5,8 @@ import os
 import shutil
 
 import pytest
-
 import submissions
+
 from transformer_lite.classroom import assigning, sandbox
 
 

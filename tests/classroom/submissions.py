@@ -18,7 +18,11 @@ FULL, ATTENTION = 23, 11  # points of all tests, and of those of the exercise at
 LATER = FULL - ATTENTION
 HEAD = '@lab.exercise("attention")\ndef attention(queries, keys, values):\n'
 SCORES = "    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])\n"
-WEIGHTS = "    w = np.exp(scores - scores.max(-1, keepdims=True))\n    w = w / w.sum(-1, keepdims=True)\n    return w @ values, w\n"
+WEIGHTS = """\
+    w = np.exp(scores - scores.max(-1, keepdims=True))
+    w = w / w.sum(-1, keepdims=True)
+    return w @ values, w
+"""
 COSINES = (
     "    q = queries / np.linalg.norm(queries, axis=-1, keepdims=True)\n"
     "    k = keys / np.linalg.norm(keys, axis=-1, keepdims=True)\n"
@@ -33,12 +37,15 @@ TRAPS = {
     "AT4": "    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(values.shape[-1])\n" + WEIGHTS,
     "AT7": SCORES + WEIGHTS.replace("max(-1", "max(-2").replace("sum(-1", "sum(-2"),
     "SM1": SCORES + "    w = np.exp(scores)\n    w = w / w.sum(-1, keepdims=True)\n    return w @ values, w\n",
-    "SM7": SCORES + "    w = 1 / (1 + np.exp(-scores))\n    return w @ values, w\n",
+    "AT16": SCORES + "    w = 1 / (1 + np.exp(-scores))\n    return w @ values, w\n",
     "SM4": SCORES + "    w = scores / scores.sum(-1, keepdims=True)\n    return w @ values, w\n",
-    "AT16": SCORES + "    w = (scores == scores.max(-1, keepdims=True)).astype(float)\n    return w @ values, w\n",
+    "AT18": SCORES + "    w = (scores == scores.max(-1, keepdims=True)).astype(float)\n    return w @ values, w\n",
     "AT17": COSINES + WEIGHTS,
 }
-WITHOUT_A_NAME = "    return queries.mean() + 0 * queries[..., :1] @ values[..., :1, :], 7 + 0 * (queries @ keys.swapaxes(-1, -2))\n"
+WITHOUT_A_NAME = """\
+    scores = queries @ keys.swapaxes(-1, -2)
+    return queries.mean() + 0 * scores @ values, 7 + 0 * scores
+"""
 DEAF = "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
 JUDGE_REPLACED = """\
 from transformer_lite import practice
@@ -79,7 +86,7 @@ class Student(NamedTuple):
     score: float
     status: str
     traps: tuple[str, ...] = ()
-    links: dict[str, str] = {}
+    links: tuple[tuple[str, str], ...] = ()
 
 
 class Sheets:
@@ -162,7 +169,7 @@ def thirty(release: dict[str, Any], course: Path, outside: Path) -> dict[str, St
         "judge_replaced": Student(
             as_file(make.with_cell(JUDGE_REPLACED, make.attention(TRAPS["AT1"]))), FULL - 1, "tampered", ("AT1",)
         ),
-        "symlink": Student(as_file(make.right()), FULL, "graded", links={"data.txt": str(outside)}),
+        "symlink": Student(as_file(make.right()), FULL, "graded", links=(("data.txt", str(outside)),)),
         "not_json": Student({FILE: b"%PDF-1.7 this is no notebook"}, 0, "unreadable"),
         "empty": Student({FILE: b""}, 0, "unreadable"),
     }
@@ -203,7 +210,7 @@ def hand_in(course: Path, students: dict[str, Student], assignment: str = CHAPTE
         folder.mkdir(parents=True)
         for file, data in student.files.items():
             (folder / file).write_bytes(data)
-        for file, target in student.links.items():
+        for file, target in student.links:
             (folder / file).symlink_to(target)
 
 

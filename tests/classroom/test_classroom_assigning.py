@@ -1,12 +1,12 @@
-"""An assignment: the notebook that students get gives nothing away, the one that grades is right, doing it again changes nothing."""
+"""An assignment: what students get gives nothing away, what grades is right, and doing it again changes nothing."""
 
 import json
 
 import nbformat
 import pytest
+import submissions
 from nbgrader.nbgraderformat import MetadataValidator
 
-import submissions
 from transformer_lite import course as chapters
 from transformer_lite import practice
 from transformer_lite.classroom import assigning, results, testing

@@ -22,7 +22,6 @@ def columns(x, axis=-1):
 
 def empty(x, axis=-1):
     """Nothing yet."""
-    ...
 
 
 class Callable:

@@ -32,8 +32,9 @@ BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 STUB = re.compile(r"^( +)\.\.\.$", re.MULTILINE)
 
-CONFIGURATION = '''\
-# An nbgrader course made by `transformer-lite assign`. Grade it with `transformer-lite grade`, which runs what students wrote in a sandbox.
+CONFIGURATION = """\
+# An nbgrader course made by `transformer-lite assign`.
+# `transformer-lite grade` grades it, and runs what students wrote in a sandbox.
 c = get_config()  # noqa: F821
 
 c.CourseDirectory.course_id = {name!r}
@@ -41,7 +42,7 @@ c.ClearSolutions.code_stub = {{"python": "..."}}
 c.IgnorePattern.enabled = True  # a warning on the standard error is no mistake
 c.IgnorePattern.pattern = ".*"
 c.Execute.timeout = 30
-'''
+"""
 
 
 class ClassroomError(course.CourseError):
@@ -158,7 +159,9 @@ def _assignment(
     if not same:
         handed_in = sorted(path.parent.name for path in (out / "submitted").glob(f"*/{chapter.id}") if any(path.iterdir()))
         if kept and handed_in:
-            text = message("classroom.assign.handed_in", assignment=chapter.id, count=len(handed_in), students=", ".join(handed_in[:5]))
+            text = message(
+                "classroom.assign.handed_in", assignment=chapter.id, count=len(handed_in), students=", ".join(handed_in[:5])
+            )
             raise ClassroomError(text)
         _generate(out, chapter.id, files)
         given_away = leaks(release, blank, manifest)
@@ -251,7 +254,14 @@ def _tested(cell: Any, test: dict[str, Any]) -> Any:
 
 def _marked(cell: Any, name: str, *, solution: bool = False, points: float | None = None) -> Any:
     """``cell`` with what nbgrader wants to know of it."""
-    about = {"schema_version": 3, "grade_id": name, "solution": solution, "grade": not solution, "locked": not solution, "task": False}
+    about = {
+        "schema_version": 3,
+        "grade_id": name,
+        "solution": solution,
+        "grade": not solution,
+        "locked": not solution,
+        "task": False,
+    }
     if points is not None:
         about["points"] = points
     cell.metadata["nbgrader"] = about

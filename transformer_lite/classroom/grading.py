@@ -1,7 +1,7 @@
 """Grades a class: every submission by itself in a sandbox, on a copy; only this process writes the gradebook.
 
-A test earns its points if nbgrader gave them in the sandbox *and* the function, judged once more outside its notebook, deserves them;
-questions are marked from the answers as they were handed in. So a notebook that changes its own grading gains nothing.
+A test earns its points if nbgrader gave them in the sandbox *and* the function, judged once more outside its notebook, deserves
+them; questions are marked from the answers as they were handed in. So a notebook that changes its own grading gains nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from transformer_lite.classroom.results import Note, Row, TestScore
 from transformer_lite.language import message
 
 SECONDS = 10  # that a cell may take, if nobody says otherwise
-WHOLE = 6  # times that, and START more, for a notebook
+WHOLE = 3  # times that, and START more, for a notebook
 START = 30
 LARGEST = 60_000_000  # bytes of an executed notebook that are read
 STOPPED = ("KeyboardInterrupt", "CellTimeoutError")
@@ -36,7 +36,7 @@ STOPPED = ("KeyboardInterrupt", "CellTimeoutError")
 
 @dataclass(frozen=True)
 class Assignment:
-    """What one assignment is graded by: its manifest, its source, and an nbgrader course in a folder of ours with nobody in it."""
+    """What one assignment is graded by: its manifest, its source, and an nbgrader course of ours with nobody in it."""
 
     manifest: dict[str, Any]
     source: Any
@@ -143,7 +143,9 @@ def _prepared(folder: Path, manifest: dict[str, Any], fresh: Path) -> Assignment
     with assigning.nbgrader(fresh) as api:
         made = api.generate_assignment(manifest["assignment"], force=True, create=True)
     if not made["success"]:
-        raise ClassroomError(message("classroom.assign.not_generated", assignment=manifest["assignment"], log=assigning.last(made)))
+        raise ClassroomError(
+            message("classroom.assign.not_generated", assignment=manifest["assignment"], log=assigning.last(made))
+        )
     shutil.rmtree(fresh / "release")
     digest = hashlib.sha256(data + json.dumps(manifest["tests"], sort_keys=True).encode()).hexdigest()
     return Assignment(manifest, notebook, fresh, digest)
@@ -220,7 +222,12 @@ class _Run:
 
     def raised(self) -> set[str]:
         """The kinds of errors in all cells."""
-        return {str(output.get("ename")) for outputs in self.cells.values() for output in outputs or [] if output.get("output_type") == "error"}
+        return {
+            str(output.get("ename"))
+            for outputs in self.cells.values()
+            for output in outputs or []
+            if output.get("output_type") == "error"
+        }
 
 
 def _run(
@@ -373,7 +380,9 @@ def _scored(
     for test in assignment.manifest["tests"]:
         question = test.get("question")
         points = test["points"] * marks[question].right if question in marks else earned.get(test["id"], 0)
-        tests.append(TestScore(test["id"], float(points), float(test["points"]), test.get("exercise"), test.get("part"), question))
+        tests.append(
+            TestScore(test["id"], float(points), float(test["points"]), test.get("exercise"), test.get("part"), question)
+        )
     traps = dict.fromkeys(key for verdict in verdicts for key in verdict["traps"])
     traps |= dict.fromkeys(key for mark in marks.values() for key in mark.traps)
     return Row(

@@ -31,7 +31,8 @@ def main(assignment: str, seconds: int) -> None:
     config.LimitOutput.max_lines, config.LimitOutput.max_traceback = 200, 50
     done = NbGraderAPI(config=config).autograde(assignment, STUDENT, force=True, create=True)
     text = f"{done.get('log') or ''}\n{done.get('error') or ''}"
-    print("\n" + json.dumps({"success": bool(done["success"]), "died": "Kernel died" in text or "DeadKernelError" in text, "log": text[-2000:]}))
+    died = "Kernel died" in text or "DeadKernelError" in text
+    print("\n" + json.dumps({"success": bool(done["success"]), "died": died, "log": text[-2000:]}))
 
 
 if __name__ == "__main__":

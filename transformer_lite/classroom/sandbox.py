@@ -1,7 +1,7 @@
-"""Runs a program where it can do no harm: without network, on files that it is given, within limits, and to be stopped at any time.
+"""Runs a program where it can do no harm: without network, on files that it is given, within limits, to be stopped at any time.
 
-It is bubblewrap's sandbox: its own file tree (Python, the libraries and the course for reading; one folder for reading and writing),
-its own processes, no network, no privileges.
+It is bubblewrap's sandbox: a file tree of its own (Python, the libraries and the course for reading; one folder for reading and
+writing), processes of its own, no network, no privileges.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from transformer_lite import content
 
 INSIDE = "/course"  # where the folder that may be written lies
 MEMORY, FILE, PROCESSES, OPEN = 4 * 2**30, 200 * 2**20, 256, 512
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
+LIBRARIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM = (*LIBRARIES, "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
 LIMITS = """\
 import os, resource, runpy, sys
 memory, size, processes, opened, seconds = map(int, sys.argv.pop(1).split(","))
@@ -137,7 +138,8 @@ def _readable() -> tuple[str, ...]:
     places |= {Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")}
     places |= {content.quizzes_dir(), content.notebooks_dir("ja"), content.notebooks_dir("en")}
     places.add(package.parent / "pyproject.toml")  # by which a checkout is known
-    resolved = {str(path) for place in places for path in (place.absolute(), place.resolve()) if path.exists() and path != Path("/")}
+    both = {path for place in places for path in (place.absolute(), place.resolve())}
+    resolved = {str(path) for path in both if path.exists() and path != Path("/")}
     covered = tuple(f"{system}/" for system in SYSTEM)
     outside = sorted(path for path in resolved if not f"{path}/".startswith(covered))
     return tuple(path for path in outside if not any(path != other and path.startswith(f"{other}/") for other in outside))

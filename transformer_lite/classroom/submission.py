@@ -1,7 +1,7 @@
 """What a student handed in, read without trusting it, and the notebook made of it that can be graded.
 
-Nothing of a submission is changed. The notebook to grade has the cells of the one that was handed out: what students wrote into the
-cells of exercises, every cell that they added or changed, the tests as they were, and of the chapter only what these need to run.
+Nothing of a submission is changed. The notebook to grade has the cells of the one that was handed out: what students wrote into
+the cells of exercises, every cell that they added or changed, the tests as they were, and of the chapter what these need to run.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _parsed(data: bytes) -> dict[str, Any] | None:
             cells.append(
                 {
                     "cell_type": str(cell["cell_type"]),
-                    "source": text if isinstance(text, str) else "".join(map(str, text)),
+                    "source": text if isinstance(text, str) else "".join(map(str, text or ())),
                     "metadata": metadata if isinstance(metadata, dict) else {},
                     "id": str(cell.get("id", "")),
                 }
@@ -201,6 +201,10 @@ class _Skeleton:
         self.by_grade = {name: at for at, cell in enumerate(self.cells) if (name := _grade_id(cell)) is not None}
         self.by_id = {cell.get("id", ""): at for at, cell in enumerate(self.cells) if cell.get("id")}
         self.by_text = {cell.source.strip(): at for at, cell in enumerate(self.cells)}
+        self.hidden: dict[str, list[int]] = {}  # students see the same line in all of them
+        for at, cell in enumerate(self.cells):
+            if BEGIN_HIDDEN in cell.source:
+                self.hidden.setdefault(_released(cell.source), []).append(at)
 
     def familiar(self, notebook: dict[str, Any]) -> int:
         """How many cells of a notebook are of this assignment."""
@@ -226,9 +230,14 @@ class _Skeleton:
         last = -1
         for cell in notebook["cells"]:
             text = cell["source"]
-            if cell["cell_type"] != "code" and not (_grade_id(cell) in self.exercises or exercise_in({**cell, "cell_type": "code"})):
+            if cell["cell_type"] != "code" and not (
+                _grade_id(cell) in self.exercises or exercise_in({**cell, "cell_type": "code"})
+            ):
                 continue
             at = self.place({**cell, "cell_type": "code"})
+            if at is None and (unmarked := [place for place in self.hidden.get(text.strip(), ()) if place not in seen]):
+                at = unmarked[0]
+                lost_names += 1
             if at is None:
                 if text.strip():
                     own.setdefault(last, []).append(text)
@@ -347,9 +356,13 @@ def _used(text: str) -> set[str]:
         if isinstance(node, ast.Name):
             where = stored if isinstance(node.ctx, ast.Store) else read
             where[node.id] = min(where.get(node.id, node.lineno), node.lineno)
-    own = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_imported() or symbol.is_namespace()}
+    outermost = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and not symbol.is_imported() and not symbol.is_namespace()
+    }
     # A name that is read before, or where, the cell sets it has come from elsewhere.
-    return names | {name for name, line in read.items() if name not in own and line <= stored.get(name, line)}
+    return names | {name for name in outermost & set(read) if read[name] <= stored.get(name, read[name])}
 
 
 def extra_files(handed_in: HandedIn) -> dict[str, bytes]:

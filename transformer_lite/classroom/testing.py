@@ -1,9 +1,9 @@
 """The tests of an exercise in an assignment: one that students see, and hidden ones, each for one kind of mistake.
 
-The judgement is that of `practice.judge`. Its parts are the test of the *form* (it runs and returns things of the right shape), one
-test a knob of the exercise's family of traps (a function with the trap AT1 loses the points of ``scale`` and nothing else), and the
-test of the *values*, which mistakes without a name lose. A function that does not run, or whose mistake has no name, loses the
-knobs' tests too: nothing can be said for them.
+The judgement is that of `practice.judge`. Its parts are the test of the *form* (it runs and returns things of the right shape),
+one test a knob of the exercise's family of traps (a function with the trap AT1 loses the points of ``scale`` and nothing else),
+and the test of the *values*, which mistakes without a name lose. A function that does not run, or whose mistake has no name,
+loses the knobs' tests too: nothing can be said for them.
 """
 
 from __future__ import annotations
@@ -62,12 +62,27 @@ def test(exercise_id: str, function: Any, part: str = FORM) -> None:
     own = source.own_function(function)
     if folder := os.environ.get(HANDED):
         hand_on(Path(folder), exercise_id, own)
-    result = practice.judge(exercise_id, own, seed=SEED)
+    result = _judged(exercise_id, own)
     if not passes(result, part):
         raise AssertionError(result.text(current()) if part == FORM else f"{exercise_id}: {part}")
 
 
 test.__test__ = False  # type: ignore[attr-defined]  # for pytest
+
+
+_latest: dict[str, tuple[bytes, practice.CheckResult]] = {}  # the tests of an exercise follow one another
+
+
+def _judged(exercise_id: str, function: Any) -> practice.CheckResult:
+    """The verdict, the one of before if nothing of the function has changed."""
+    try:
+        now = guard.dumps(function)
+    except guard.NotInWorker:
+        return practice.judge(exercise_id, function, seed=SEED)
+    before = _latest.get(exercise_id)
+    if before is None or before[0] != now:
+        before = _latest[exercise_id] = now, practice.judge(exercise_id, function, seed=SEED)
+    return before[1]
 
 
 def hand_on(folder: Path, exercise_id: str, function: Any) -> None:

@@ -1,4 +1,4 @@
-"""The commands: study, build, test, doctor, train, translate, score, assign, grade, report. `course.py` hands its arguments to this.
+"""The commands: study, build, test, doctor, train, translate, score, assign, grade, report. `course.py` hands on its arguments.
 
 Exit codes: 0 done, 1 the thing asked about is not so (a test failed, a notebook is stale), 2 usage, 3 the user's input or
 environment must be mended, 5 our fault (the details are in a log file).
@@ -446,9 +446,8 @@ def _test(everything: bool) -> int:
     root = Path(__file__).resolve().parents[2]
     if not (root / "tests").is_dir() or content.source_dir() is None:
         raise course.CourseError(message("cli.no_tests"))
-    if missing := [
-        name for name in ("pytest", "nbval", "xdist", "ruff", "importlinter", "jupytext") if not importlib.util.find_spec(name)
-    ]:
+    tools = ("pytest", "nbval", "xdist", "ruff", "importlinter", "jupytext", "nbgrader")
+    if missing := [name for name in tools if not importlib.util.find_spec(name)]:
         raise course.CourseError(message("cli.no_dev_tools", names=", ".join(missing)))
     with tempfile.TemporaryDirectory(prefix="transformer_lite_test_") as folder:
         environment = os.environ | {"TRANSFORMER_LITE_RECORD": "0", "TRANSFORMER_LITE_HOME": str(Path(folder) / "home")}
@@ -493,7 +492,7 @@ def _gates(root: Path, folder: Path, environment: dict[str, str], everything: bo
         return code == 0 and "passed" in line, line.strip("= ")
 
     def unit() -> tuple[bool, str]:
-        which = () if everything else ("-m", "not browser")
+        which = () if everything else ("-m", "not browser and not whole_class")
         return pytest("tests", f"--ignore={root / 'tests' / 'e2e'}", "-n", "2", "--dist", "loadfile", *which)
 
     def catalogue() -> tuple[bool, str]:

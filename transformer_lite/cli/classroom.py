@@ -30,8 +30,8 @@ def assign(
         return cli.DONE
     for one in made:
         key = "made" if one.changed else "unchanged"
-        tested = ", ".join(one.exercises) or "-"
-        cli._say(message(f"cli.classroom.{key}", name=one.name, exercises=tested, questions=one.questions, points=f"{one.points:g}"))
+        figures = {"exercises": ", ".join(one.exercises) or "-", "questions": one.questions, "points": f"{one.points:g}"}
+        cli._say(message(f"cli.classroom.{key}", name=one.name, **figures))
         cli._say(message("cli.classroom.hand_out", folder=one.release))
     cli._say(message("cli.classroom.then", submitted=out / "submitted", out=out))
     return cli.DONE
