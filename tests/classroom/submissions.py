@@ -14,7 +14,7 @@ from transformer_lite.classroom.assigning import assign, exercise_in, with_solut
 
 CHAPTER = "scaled-dot-product-attention"
 FILE = "02_scaled_dot_product_attention.ipynb"
-FULL, ATTENTION = 23, 11  # points of all tests, and of those of the exercise attention
+FULL, ATTENTION = 23, 10  # points of all tests, and of those of the exercise attention
 LATER = FULL - ATTENTION
 HEAD = '@lab.exercise("attention")\ndef attention(queries, keys, values):\n'
 SCORES = "    scores = queries @ keys.swapaxes(-1, -2) / np.sqrt(queries.shape[-1])\n"
