@@ -207,7 +207,7 @@ def _plain(node: Any, path: str, lines: dict[str, int]) -> Any:
 def _validated(
     raw: list[dict[str, Any]], models: Mapping[str, str] | None = None, known: Collection[str] = ()
 ) -> tuple[list[schema.Bank], list[schema.Trap], list[schema.Term], list[schema.InventoryRow]]:
-    """Check what was read. ``models``: file name -> model, the course's if None; ``known``: traps that are in none of the files."""
+    """Check what was read. ``models``: file name -> model, the course's if None; ``known``: traps beside those of the files."""
     from pydantic import ValidationError
 
     from transformer_lite.content import schema
