@@ -262,7 +262,7 @@ def test_a_key_that_is_none_is_our_own_mistake(keys):
 
 def test_a_key_survives_the_source_of_a_cell(keys):
     for key in keys.values():
-        assert eval(repr(key)) == key
+        assert eval(repr(key)) == key and questions.mark(key, key["right"]).right
 
 
 # ------------------------------------------------------------------------------------------------------ the file of answers

@@ -106,14 +106,18 @@ def paper(questions: Iterable[Question], lang: str, seed: int) -> dict[str, Any]
 
 
 def key_of(question: Question, seed: int) -> dict[str, Any]:
-    """What `mark` needs to know of a question, as JSON, by the letters of `paper` with the same ``seed``; in any language."""
+    """What `mark` needs to know of a question, as JSON, by the letters of `paper` with the same ``seed``; in any language.
+
+    Its ``right`` is the right answer in the form of an answer.
+    """
     parts = _lettered(question, seed)
     letters = {part.key: letter for letter, part in parts.items()}
     key: dict[str, Any] = {"schema": SCHEMA, "id": question.id, "kind": question.kind, "letters": "".join(parts)}
     match question.kind:
         case "single" | "multiple":
             right = [letter for letter, option in parts.items() if option.correct]
-            return {**key, "right": right, "traps": {letter: option.trap for letter, option in parts.items() if option.trap}}
+            traps = {letter: option.trap for letter, option in parts.items() if option.trap}
+            return {**key, "right": right[0] if question.kind == "single" else right, "traps": traps}
         case "numeric":
             units = [question.unit.ja, question.unit.en] if question.unit else []
             near = [{"value": near.value, "trap": near.trap} for near in question.near]
