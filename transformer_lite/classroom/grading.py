@@ -254,7 +254,13 @@ def _run(
     )
     ended = _last_json(ran.output) or {"success": False, "died": ran.code is not None, "log": ran.errors[-2000:]}
     if ran.code is None:
-        ended = {**ended, "success": False, "timeout": True}
+        ended = {
+            **ended,
+            "success": False,
+            "timeout": ran.stopped == "time",
+            "died": ran.stopped != "time",
+            "stopped": ran.stopped,
+        }
     path = place / "autograded" / STUDENT / assignment.name / f"{assignment.notebook}.ipynb"
     return ended, _cells(path) if ended["success"] else {}
 
@@ -352,7 +358,10 @@ def _decided(
     happened += [_happened(verdict["status"]) for verdict in verdicts]
     if not run.ended["success"]:
         happened.append("timeout" if run.ended.get("timeout") else "died" if run.ended.get("died") else "failed")
-        sheet.notes += [Note("not_graded", {"log": run.ended.get("log", "")[-500:]})]
+        if run.ended.get("stopped"):
+            sheet.notes.append(Note(f"too_much_{run.ended['stopped']}"))
+        else:
+            sheet.notes.append(Note("not_graded", {"log": run.ended.get("log", "").strip()[-500:]}))
     elif any(kind in STOPPED for kind in run.raised()):
         happened.append("timeout")
     status = results.gravest(happened)

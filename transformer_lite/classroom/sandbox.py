@@ -40,17 +40,19 @@ sys.argv[0] = module
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 MOST_OUTPUT = 2_000_000
+EVERY = 0.2  # seconds between two looks at what runs
 stopping = threading.Event()  # set: everything that runs is ended
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its exit code (None if its time was up), and what it wrote."""
+    """How a program ended: its exit code, or None and what it was stopped for ("time", "processes", "memory"); what it wrote."""
 
     code: int | None
     output: str
     errors: str
     seconds: float
+    stopped: str | None = None
 
 
 @cache
@@ -58,7 +60,7 @@ def trouble() -> str | None:
     """Why there is no sandbox on this machine; None if there is one."""
     if not sys.platform.startswith("linux") or (program := shutil.which("bwrap")) is None:
         return "no bwrap"
-    command = [program, *_walls(None, {}, ()), "--", sys.executable, "-I", "-c", "print('in')"]
+    command = [program, *_walls(None, {}), "--", sys.executable, "-I", "-c", "print('in')"]
     try:
         tried = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -74,7 +76,6 @@ def run(
     seconds: float,
     trusted: bool = False,
     environment: Mapping[str, str] = {},
-    read_only: Sequence[Path] = (),
 ) -> Ended:
     """Run ``python -m module`` with ``folder`` as its home.
 
@@ -84,7 +85,6 @@ def run(
         seconds: after which it is killed with everything that it started.
         trusted: run it without a sandbox, with the limits alone; then ``folder`` has its own name.
         environment: variables besides the few that it has.
-        read_only: further folders that it may read, below ``folder``, at their own place.
     """
     inside = str(folder) if trusted else INSIDE
     variables = {
@@ -110,11 +110,11 @@ def run(
         (folder / "tmp").mkdir(exist_ok=True)
     limits = ",".join(map(str, (MEMORY, FILE, PROCESSES if not trusted else 4096, OPEN, int(2 * seconds) + 5)))
     program = [sys.executable, "-P", "-c", LIMITS, limits, module, *arguments]
-    walls = [] if trusted else [shutil.which("bwrap") or "bwrap", *_walls(folder, variables, read_only), "--"]
+    walls = [] if trusted else [shutil.which("bwrap") or "bwrap", *_walls(folder, variables), "--"]
     return _ended([*walls, *program], folder, variables, seconds)
 
 
-def _walls(folder: Path | None, variables: Mapping[str, str], read_only: Sequence[Path]) -> list[str]:
+def _walls(folder: Path | None, variables: Mapping[str, str]) -> list[str]:
     walls = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv"]
     for system in SYSTEM:
         walls += ["--ro-bind-try", system, system]
@@ -123,8 +123,6 @@ def _walls(folder: Path | None, variables: Mapping[str, str], read_only: Sequenc
         walls += ["--ro-bind", path, path]
     if folder is not None:
         walls += ["--bind", str(folder), INSIDE, "--chdir", INSIDE]
-        for path in read_only:
-            walls += ["--ro-bind", str(path), f"{INSIDE}/{path.relative_to(folder).as_posix()}"]
     for name, value in variables.items():
         walls += ["--setenv", name, value]
     return walls
@@ -160,11 +158,13 @@ def _ended(command: list[str], folder: Path, variables: Mapping[str, str], secon
     for reader in readers:
         reader.start()
     code: int | None = None
+    why: str | None = None
     try:
-        while time.monotonic() - started < seconds and not stopping.is_set():
+        while code is None and why is None and not stopping.is_set():
             with suppress(subprocess.TimeoutExpired):
-                code = process.wait(0.2)
-                break
+                code = process.wait(EVERY)
+            if code is None:
+                why = "time" if time.monotonic() - started > seconds else _too_much(process.pid)
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -174,7 +174,28 @@ def _ended(command: list[str], folder: Path, variables: Mapping[str, str], secon
     for reader in readers:
         reader.join(5)
     output, errors = (bytes(text).decode("utf-8", "replace") for text in texts)
-    return Ended(code, output, errors, time.monotonic() - started)
+    return Ended(code, output, errors, time.monotonic() - started, why)
+
+
+def _too_much(pid: int) -> str | None:
+    """What the sandbox begun by ``pid`` uses too much of: the kernel's own limits do not bind root, or count a process each."""
+    try:
+        first = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+        namespace = os.readlink(f"/proc/{first}/ns/pid")
+    except (OSError, IndexError):  # it has ended, or this is no Linux
+        return None
+    if namespace == os.readlink("/proc/self/ns/pid"):
+        return None
+    processes = pages = 0
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal():
+            with suppress(OSError, ValueError, IndexError):
+                if os.readlink(f"/proc/{entry}/ns/pid") == namespace:
+                    processes += 1
+                    pages += int(Path(f"/proc/{entry}/statm").read_text().split()[1])
+    if processes > PROCESSES:
+        return "processes"
+    return "memory" if pages * os.sysconf("SC_PAGE_SIZE") > MEMORY else None
 
 
 def _drain(stream: object, text: bytearray) -> None:
