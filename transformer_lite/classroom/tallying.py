@@ -40,6 +40,7 @@ class Lesson:
 class TrapCount:
     """One trap in a class: who fell into it, in which assignments, and in which of their exercises and questions.
 
+    ``questions`` were lost by one of the students and have a wrong answer with this trap; which answer was given is not kept.
     ``unplaced``: some fell into it in a question, and it is not known in which.
     """
 
