@@ -1,6 +1,7 @@
 """The stages of a judgement; and what must never be: a wrong "wrong", a solved that is not one's own, an exception of ours."""
 
 import functools
+import inspect
 import json
 import random
 import warnings
@@ -130,6 +131,17 @@ def test_calling_the_exercise_s_own_reference_is_noticed_and_kindly_not_counted(
     result = verdict(exercise, function)
     assert (result.status, bool(result)) == ("uses_reference", False)
     assert result.text("en").startswith("USES THE COMPANION")
+
+
+def hidden_behind_the_reference(queries, keys, values, mask=None):
+    return mine.__wrapped__(queries, keys, values, mask)
+
+
+def test_the_function_behind_the_reference_cannot_be_reached():
+    for exercise in ("attention", "scaled_dot_product_attention"):
+        result = verdict(exercise, hidden_behind_the_reference)
+        assert (result.status, result.evidence["type"]) == ("error", "AttributeError")
+    assert "weights" in inspect.getsource(mine)  # here, learners may read it
 
 
 def test_another_exercise_s_function_may_be_used():

@@ -8,7 +8,7 @@ from transformer_lite.equations.attention import Attention, attention_scores, sc
 from transformer_lite.equations.blocked import blocked_attention
 from transformer_lite.equations.counting import AttentionCost, LayerCost, attention_cost, layer_cost, parameter_count
 from transformer_lite.equations.decoding import cached_decoding
-from transformer_lite.equations.guarding import ReferenceUsed, forbid
+from transformer_lite.equations.guarding import ReferenceUsed, forbid, seal
 from transformer_lite.equations.heads import (
     Projections,
     cross_attention,
@@ -44,6 +44,7 @@ __all__ = [
     "encoder_layer",
     "feed_forward",
     "forbid",
+    "seal",
     "influence_matrix",
     "label_smoothing",
     "layer_cost",

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from transformer_lite.equations import seal
 from transformer_lite.practice.running import Outcome, import_early, run_calls
 from transformer_lite.practice.wire import pack, read_frame, write_frame
 
@@ -34,6 +35,7 @@ def main() -> None:
     commands, results = _take_over_streams()
     _limit_memory()
     _be_the_first_to_go()
+    seal()
     import cloudpickle  # noqa: F401  the functions that arrive were pickled by it
 
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
