@@ -312,52 +312,6 @@ def test_a_translation_that_is_cut_for_the_map_says_so(show):
     assert show("en", found).locator(".tl-cut").is_visible() and show("en").locator(".tl-cut").is_hidden()
 
 
-def test_everything_has_a_name_and_the_change_is_spoken(show):
-    page = show("en")
-    for role, name in (("textbox", "English sentence"), ("combobox", "attention"), ("application", "cross-attention (layer 2")):
-        assert page.get_by_role(role, name=name).count() == 1, name
-    assert page.get_by_role("button", name="enlarge").count() == 10
-    page.get_by_role("application").press("ArrowUp")
-    page.wait_for_function(
-        "() => document.querySelector('.tl-hidden[role=status]').textContent.includes('row: predicts を')", timeout=8000
-    )
-
-
-def test_a_change_of_language_rebuilds_it_and_closing_it_lets_go(show):
-    page = show("ja")
-    found = looking.stored("en")
-    changed = {
-        "lang": "en",
-        "strings": attending.words("en"),
-        "presets": attending.presets("en", found),
-        "looked": looking.wire(found, KINDS),
-    }
-    page.evaluate("(changed) => { for (const name in changed) model.set(name, changed[name]); }", changed)
-    assert page.get_by_role("button", name="Reset").count() == 1 and page.locator(".tl-root").count() == 1
-    assert page.locator(".tl-said").text_content() == attending.readout("en", found, attending.start(found))
-    before = page.locator(".tl-said").text_content()
-    page.evaluate("() => { clean(); model.set('row', 0); }")
-    assert page.locator(".tl-said").text_content() == before
-
-
-@pytest.mark.parametrize("width", [380, 600, 900])
-@pytest.mark.parametrize("lang", ["ja", "en"])
-def test_nothing_sticks_out_at_any_width(show, width, lang):
-    for found in (None, long_sentence(lang=lang)):
-        page = show(lang, found)
-        page.set_viewport_size({"width": width, "height": 800})
-        assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
-        parts = (".tl-said", ".tl-large", ".tl-grid", ".tl-reading-table")  # from above to below
-        boxes = [page.locator(part).bounding_box() for part in parts]
-        for i, a in enumerate(boxes):
-            assert a["x"] >= 0 and a["x"] + a["width"] <= width, parts[i]
-            for b in boxes[i + 1 :]:
-                apart = (
-                    a["x"] + a["width"] <= b["x"] + 1 or b["x"] + b["width"] <= a["x"] + 1 or a["y"] + a["height"] <= b["y"] + 1
-                )
-                assert apart, "two parts overlap"
-
-
 # --- The widget and its static twin ---
 
 

@@ -2,13 +2,12 @@
 
 import itertools
 import json
-import re
 
 import explore_support as support
 import numpy as np
 import pytest
 
-from transformer_lite.explore import controls, explorer, families
+from transformer_lite.explore import explorer, families
 from transformer_lite.explore.families import HEADS, LOSSES, MASKS, PRESETS, TOKENS, Setup
 
 SETUPS = [Setup(*switches) for switches in itertools.product(TOKENS, MASKS, HEADS, LOSSES, range(5))]
@@ -276,6 +275,7 @@ def test_every_preset_is_switched_and_named(show, lang):
 
 def test_the_keyboard_and_the_pointer_choose_a_word_which_mlm_hides(show):
     page = show("en", PRESETS["bert"])
+    assert page.get_by_role("cell", name="the prediction of dog sees the place of chased, where [MASK] stands").count() == 1
     flow = page.locator(".tl-flow")
     flow.focus()
     page.keyboard.press("ArrowRight")
@@ -326,109 +326,11 @@ def test_the_original_reads_english_and_writes_japanese(show):
     assert heads.nth(1).get_attribute("lang") == "en" and heads.nth(1).locator(".tl-gloss").get_attribute("lang") == "ja"
 
 
-def test_no_key_reaches_the_page_around_it_and_every_control_says_so(show):
-    page = show()
-    focusable = ".tl-root :is(button, input, select, summary, [tabindex])"
-    assert page.locator(focusable).count() == 1 + 11 + 1 + len(PRESETS) + 1
-    assert page.locator(f"{focusable}:not([data-lm-suppress-shortcuts=true])").count() == 0
-    for selector in (".tl-flow", ".tl-of-mask input >> nth=0", ".tl-preset >> nth=0"):
-        page.locator(selector).focus()
-        for key in ("a", "j", "ArrowRight"):
-            page.keyboard.press(key)
-    assert page.evaluate("() => window.leaked") == 0
-
-
-def test_everything_has_a_name_and_the_change_is_spoken(show):
-    page = show("en")
-    for name in ("① Mask: what may be seen", "② Head: what is asked", "③ Loss: where it is marked", "Tokens"):
-        assert page.get_by_role("group", name=name, exact=True).count() == 1, name
-    assert page.get_by_role("radio").count() == 11 and page.locator("table caption").count() == 1
-    assert page.get_by_role("application", name="Input and predictions: The prediction of “chased”").count() == 1
-    assert page.get_by_role("cell", name="the prediction of dog moves with its own answer, dog").count() == 1
-    page.locator(".tl-preset").first.click()
-    assert page.get_by_role("cell", name="the prediction of dog sees the place of chased, where [MASK] stands").count() == 1
-    page.wait_for_function("() => document.querySelector('[role=status]').textContent.includes('BERT-style')", timeout=5000)
-
-
-def test_two_switches_on_one_page_keep_their_settings(show):
-    page = show()
-    checked = page.evaluate(
-        """() => { const place = document.createElement("div"); document.body.append(place);
-          const twin = { ...model, on() {}, off() {} };
-          return import(document.querySelector("script[type=module]").textContent.match(/import\\("([^"]+)"/)[1])
-            .then((module) => { module.default.render({ model: twin, el: place });
-              return document.querySelectorAll("input[type=radio]:checked").length; }); }"""
-    )
-    assert checked == 8
-
-
-def test_labels_follow_a_dark_theme(show):
-    page = show()
-    page.evaluate("() => document.body.style.setProperty('--jp-content-font-color1', 'rgb(250, 250, 250)')")
-    selector = ".tl-root :is(th, legend, label, dt, dd, li, p), .tl-flow text"
-    colours = page.evaluate(
-        f"""() => [...document.querySelectorAll('{selector}')].filter((one) => !one.closest('.tl-leaks'))
-          .map((one) => getComputedStyle(one)[one.tagName === 'text' ? 'fill' : 'color'])"""
-    )
-    assert len(colours) > 60 and set(colours) == {"rgb(250, 250, 250)"}
-
-
-def test_what_is_drawn_stays_in_forced_colours(show):
-    page = show(forced_colors="active")
-    fill = page.evaluate("() => getComputedStyle(document.querySelector('.tl-is-answer')).backgroundColor")
-    assert fill == "rgb(213, 94, 0)"
-    assert page.evaluate("() => getComputedStyle(document.querySelector('.tl-line.tl-seen')).stroke") == "rgb(0, 114, 178)"
-
-
-@pytest.mark.parametrize("width", [380, 600, 900])
-@pytest.mark.parametrize("lang", ["ja", "en"])
-def test_nothing_sticks_out_at_any_width(show, width, lang):
-    page = show(lang)
-    page.set_viewport_size({"width": width, "height": 800})
-    for name in ("original", "blind_cls", "leak"):
-        page.locator(".tl-preset").nth(list(PRESETS).index(name)).click()
-        assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
-        parts = page.locator(".tl-panel-of-switches, .tl-presets, .tl-is, .tl-diagram, .tl-signs, .tl-verdict")
-        boxes = [parts.nth(i).bounding_box() for i in range(parts.count())]
-        assert len(boxes) == 6
-        for i, a in enumerate(boxes):
-            assert a["x"] >= 0 and a["x"] + a["width"] <= width, (name, i)
-            for b in boxes[i + 1 :]:
-                apart = (
-                    a["x"] + a["width"] <= b["x"] + 1 or b["x"] + b["width"] <= a["x"] + 1
-                    or a["y"] + a["height"] <= b["y"] + 1 or b["y"] + b["height"] <= a["y"] + 1
-                )  # fmt: skip
-                assert apart, "two parts overlap"
-        inside = """() => [...document.querySelectorAll('.tl-box')].every((one) => {
-          const [word, box] = ['.tl-word', 'rect'].map((part) => one.querySelector(part).getBBox());
-          return word.x >= box.x && word.x + word.width <= box.x + box.width; })"""
-        assert page.evaluate(inside), "a word sticks out of its box"
-
-
 def test_the_headings_of_the_facts_stay_whole_under_jupyterlabs_style(show):
     page = show("en")
     page.add_style_tag(content="body dl dt { float: left; width: 20%; }")  # as JupyterLab styles what a cell puts out
     heights = page.locator(".tl-facts dt").evaluate_all("(all) => all.map((one) => one.clientHeight)")
     assert len(heights) == 4 and max(heights) < 25
-
-
-def test_a_change_of_language_rebuilds_it_and_closing_it_lets_go(show):
-    page = show("ja")
-    page.evaluate(
-        "(texts) => { for (const [name, value] of Object.entries(texts)) model.set(name, value); }", families.texts("en")
-    )
-    assert page.get_by_role("button", name="Reset").count() == 1 and page.locator(".tl-root").count() == 1
-    page_agrees(page, "en")
-    before = page.locator(".tl-why").text_content()
-    page.evaluate("() => { clean(); model.set('mask', 'causal'); }")
-    assert page.locator(".tl-why").text_content() == before
-
-
-def test_its_style_touches_no_other_explorer():
-    style = re.sub(r"/\*.*?\*/", "", (controls.JS / "family_switch.css").read_text(encoding="utf-8"), flags=re.DOTALL)
-    selectors = [one.strip() for found in re.findall(r"([^{};]+)\{", style) if "@" not in found
-                 for one in re.split(r",(?![^(]*\))", found)]  # fmt: skip
-    assert len(selectors) > 20 and [one for one in selectors if not one.startswith(".tl-families")] == []
 
 
 # --- The widget and its static twin ---

@@ -262,52 +262,6 @@ def test_a_shorter_sentence_while_standing_at_the_end_of_a_long_one_goes_to_its_
     assert shown_attention(page)[1].shape == (3, 1)
 
 
-def test_everything_has_a_name_and_the_change_is_spoken(show):
-    page = show("en")
-    roles = [
-        ("textbox", "English sentence"),
-        ("slider", "pass"),
-        ("combobox", "layer"),
-        ("combobox", "head"),
-        ("group", "passes"),
-    ]
-    for role, name in roles:
-        assert page.get_by_role(role, name=name).count() == 1, name
-    assert all(texts(page, "table caption")) and page.locator("table caption").count() == 3
-    page.move("next")
-    page.wait_for_function(
-        "() => document.querySelector('.tl-hidden[role=status]').textContent.startsWith('Pass 2.')", timeout=8000
-    )
-
-
-def test_a_change_of_language_rebuilds_it_and_closing_it_lets_go(show):
-    page = show("ja")
-    page.move("next")
-    changed = {"lang": "en", "strings": generating.words("en"), "looked": looking.wire(text_of(), generating.SHOWS)}
-    page.evaluate("(changed) => { for (const name in changed) model.set(name, changed[name]); }", changed)
-    assert page.get_by_role("button", name="Next").count() == 1 and page.locator(".tl-root").count() == 1
-    assert page.locator(".tl-said").text_content().startswith("Pass 2. What stands last is “犬 (dog)”")
-    before = page.locator(".tl-said").text_content()
-    page.evaluate("() => { clean(); model.set('step', 4); }")
-    assert page.locator(".tl-said").text_content() == before
-
-
-@pytest.mark.parametrize("width", [380, 600, 900])
-@pytest.mark.parametrize("lang", ["ja", "en"])
-def test_nothing_sticks_out_at_any_width(show, width, lang):
-    page = show(lang)
-    page.set_viewport_size({"width": width, "height": 800})
-    page.move("last")
-    assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
-    parts = (".tl-probable", ".tl-attended", ".tl-work", ".tl-drawn")
-    boxes = [page.locator(part).bounding_box() for part in parts]
-    for i, a in enumerate(boxes):
-        assert a["x"] >= 0 and a["x"] + a["width"] <= width, parts[i]
-        for b in boxes[i + 1 :]:
-            apart = a["x"] + a["width"] <= b["x"] + 1 or b["x"] + b["width"] <= a["x"] + 1 or a["y"] + a["height"] <= b["y"] + 1
-            assert apart, "two parts overlap"
-
-
 # --- The widget and its static twin ---
 
 

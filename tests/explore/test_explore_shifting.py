@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import re
 
 import explore_support as support
 import numpy as np
@@ -16,7 +15,7 @@ from transformer_lite.equations import (
     scaled_dot_product_attention,
     shift_right,
 )
-from transformer_lite.explore import controls, explorer, shifting
+from transformer_lite.explore import explorer, shifting
 from transformer_lite.explore.shifting import N_LABELS, SENTENCES, State
 
 SWITCHES = list(itertools.product((False, True), repeat=2))  # (shift, causal)
@@ -261,90 +260,6 @@ def test_the_product_shows_both_factors(show):
         assert shown == values.ravel().tolist()
     assert tables.nth(1).locator("tbody th").first.text_content() == "1 BOS文頭"
     assert page.get_by_role("cell", name="input 2 the is label 1 the", exact=True).count() == 1
-
-
-def test_no_key_reaches_the_page_around_it_and_every_control_says_so(show):
-    page = show()
-    focusable = ".tl-root :is(button, input, select, summary, [tabindex])"
-    assert page.locator(focusable).count() == 7
-    assert page.locator(f"{focusable}:not([data-lm-suppress-shortcuts=true])").count() == 0
-    for selector in (".tl-rows", ".tl-sentence", ".tl-shift", ".tl-reset"):
-        page.locator(selector).focus()
-        for key in ("a", "j", "ArrowDown"):
-            page.keyboard.press(key)
-    assert page.evaluate("() => window.leaked") == 0
-
-
-def test_everything_has_a_name_and_the_change_is_spoken(show):
-    page = show("en")
-    assert page.get_by_role("application", name="Input and labels: Position 3").count() == 1
-    assert page.locator("table caption").count() == 4
-    assert page.get_by_role("cell", name="the prediction of 3 chased moves with its own answer, 3 chased").count() == 1
-    assert page.get_by_role("cell", name="the prediction of 1 the does not move with 2 dog").count() == 1
-    page.get_by_role("checkbox", name="right shift").check()
-    page.wait_for_function("() => document.querySelector('[role=status]').textContent.includes('No answer leaks')", timeout=5000)
-
-
-def test_labels_follow_a_dark_theme(show):
-    page = show()
-    page.evaluate("() => document.body.style.setProperty('--jp-content-font-color1', 'rgb(250, 250, 250)')")
-    selector = ".tl-root th, .tl-rows text, .tl-verdict p, .tl-root li, .tl-note, .tl-switches label"
-    colours = page.evaluate(
-        f"""() => [...document.querySelectorAll('{selector}')].filter((one) => !one.closest('.tl-leaks'))
-          .map((one) => getComputedStyle(one)[one.tagName === 'text' ? 'fill' : 'color'])"""
-    )
-    assert len(colours) > 60 and set(colours) == {"rgb(250, 250, 250)"}
-
-
-def test_what_is_drawn_stays_in_forced_colours(show):
-    page = show(forced_colors="active")
-    fills = page.evaluate("() => ['.tl-is-answer', '.tl-is-earlier'].map((one) => getComputedStyle(document.querySelector(one)).backgroundColor)")  # fmt: skip  # noqa: E501
-    assert fills == ["rgb(213, 94, 0)", "rgb(86, 180, 233)"]
-    assert page.evaluate("() => getComputedStyle(document.querySelector('.tl-line')).stroke") == "rgb(0, 114, 178)"
-
-
-@pytest.mark.parametrize("width", [380, 600, 900])
-@pytest.mark.parametrize("lang", ["ja", "en"])
-def test_nothing_sticks_out_at_any_width(show, width, lang):
-    page = show(lang)
-    page.set_viewport_size({"width": width, "height": 800})
-    page.locator(".tl-product summary").click()
-    page.get_by_role("combobox").select_option("dog-ja")  # the widest word
-    assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
-    parts = page.locator(".tl-diagram, .tl-stage table, .tl-verdict, .tl-tried, .tl-product table")
-    boxes = [parts.nth(i).bounding_box() for i in range(parts.count())]
-    assert len(boxes) == 6
-    for i, a in enumerate(boxes):
-        assert a["x"] >= 0 and a["x"] + a["width"] <= width
-        for b in boxes[i + 1 :]:
-            apart = (
-                a["x"] + a["width"] <= b["x"] + 1 or b["x"] + b["width"] <= a["x"] + 1
-                or a["y"] + a["height"] <= b["y"] + 1 or b["y"] + b["height"] <= a["y"] + 1
-            )  # fmt: skip
-            assert apart, "two parts overlap"
-    inside = """() => [...document.querySelectorAll('.tl-input, .tl-label')].every((one) => {
-      const [word, box] = ['.tl-word', 'rect'].map((part) => one.querySelector(part).getBBox());
-      return word.x >= box.x && word.x + word.width <= box.x + box.width; })"""
-    assert page.evaluate(inside), "a word sticks out of its box"
-
-
-def test_a_change_of_language_rebuilds_it_and_closing_it_lets_go(show):
-    page = show("ja")
-    page.evaluate(
-        "(texts) => { for (const [name, value] of Object.entries(texts)) model.set(name, value); }", shifting.texts("en")
-    )
-    assert page.get_by_role("button", name="Reset").count() == 1 and page.locator(".tl-root").count() == 1
-    page_agrees(page, "en")
-    before = page.locator(".tl-view").text_content()
-    page.evaluate("() => { clean(); model.set('position', 5); }")
-    assert page.locator(".tl-view").text_content() == before
-
-
-def test_its_style_touches_no_other_explorer():
-    style = re.sub(r"/\*.*?\*/", "", (controls.JS / "shift_viewer.css").read_text(encoding="utf-8"), flags=re.DOTALL)
-    selectors = [one.strip() for found in re.findall(r"([^{};]+)\{", style) if "@" not in found
-                 for one in re.split(r",(?![^(]*\))", found)]  # fmt: skip
-    assert len(selectors) > 20 and [one for one in selectors if not one.startswith(".tl-shifting")] == []
 
 
 # --- The widget and its static twin ---
