@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import thirty
-from thirty import BOTH_WRONG, CHAPTER, FORMULA, HTML, LONG, MASKS, NAMES, QUESTIONS, RIGHT, graded, make, unseen
+from thirty import CHAPTER, FORMULA, HTML, LONG, MASKS, NAMES, QUESTIONS, RIGHT, graded, make, unseen
 
 from transformer_lite import cli, content, course, language
-from transformer_lite.classroom import pages, questions, reporting, results, tallying
+from transformer_lite.classroom import pages, reporting, results, tallying
 from transformer_lite.language import LANGUAGES, catalogue, message
 
 RIGHT_CODE = {"softmax": thirty.softmax, "attention": thirty.attention}
@@ -83,7 +83,7 @@ def test_traps_come_by_the_number_of_their_students(class_of_thirty):
 def test_a_trap_says_where_it_was_found(class_of_thirty):
     found = {trap.key: trap for trap in class_of_thirty.traps}
     assert found["AT1"].exercises == ("attention",) and found["AT1"].questions == (QUESTIONS[0],)
-    assert found["AT3"].exercises == () and found["AT3"].questions == (QUESTIONS[0],) and not found["AT3"].unplaced
+    assert found["AT3"].exercises == () and found["AT3"].questions == (QUESTIONS[0],)
     assert found["AT7"].questions == (QUESTIONS[1],)
     assert found["CM1"].assignments == (MASKS,) and found["CM1"].students == ("s02", "s09")
 
@@ -137,31 +137,6 @@ def test_another_convention_is_no_trap(tmp_path):
     assert found.traps == () and tallying.mistakes(row) == []
     text = Seen(feedback(found, "s1", "en", row.assignment)).text
     assert "A way that others use" in text and "FF3" in text and "Once it is mended" not in text
-
-
-def test_every_kind_of_key_says_which_question_a_trap_came_from():
-    def traps_of(asked):
-        parts = [*getattr(asked, "options", ()), *getattr(asked, "near", ())]
-        rows = [trap for row in getattr(asked, "rows", ()) for trap in row.traps.values()]
-        return {*filter(None, (part.trap for part in parts)), *rows, *filter(None, [getattr(asked, "trap", None)])}
-
-    kinds = {}
-    for asked in content.library().questions.values():
-        if asked.kind != "recall" and traps_of(asked):
-            kinds.setdefault(asked.kind, asked)
-    assert set(kinds) == {"single", "multiple", "numeric", "ordering", "matching"}
-    for asked in kinds.values():
-        key = json.loads(json.dumps(questions.key_of(asked, seed=3)))
-        for trap in traps_of(asked):
-            row = graded("s", {}, {asked.id: (False, trap)})
-            (counted,) = tallying.trap_counts([row], {CHAPTER: {"keys": {asked.id: key}}})
-            assert (counted.key, counted.questions, counted.unplaced) == (trap, (asked.id,), False)
-
-
-def test_a_trap_of_a_question_whose_key_is_gone_is_counted_all_the_same(tmp_path):
-    found = reporting.report(make(tmp_path, [graded("s1", RIGHT_CODE, BOTH_WRONG)], keys={}))
-    assert trap_numbers(found) == {"AT1": 1, "AT7": 1} and found.traps[0].unplaced
-    assert "a question" in Seen(class_page(found, "en")).text
 
 
 def test_points_by_test_show_which_test_is_lost(class_of_thirty):

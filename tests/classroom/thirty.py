@@ -126,7 +126,7 @@ def graded(student, functions, answers=None, *, assignment=CHAPTER, lang="ja", s
             tests.append(TestScore(f"{exercise}-{number}", most * (part in passed), most, exercise, part))
     for number, (question, (right, trap)) in enumerate((answers or {}).items(), 1):
         traps |= {trap: None} if trap else {}
-        tests.append(TestScore(f"question-{number}", float(right), 1.0, question=question))
+        tests.append(TestScore(f"question-{number}", float(right), 1.0, question=question, traps=(trap,) if trap else ()))
     score, most = sum(test.points for test in tests), sum(test.max_points for test in tests)
     about = {"notes": tuple(notes), "submitted": submitted}
     return Row(assignment, student, lang, score, most, status, tuple(traps), tuple(tests), tuple(verdicts), **about)

@@ -388,10 +388,10 @@ def _scored(
     tests = []
     for test in assignment.manifest["tests"]:
         question = test.get("question")
-        points = test["points"] * marks[question].right if question in marks else earned.get(test["id"], 0)
-        tests.append(
-            TestScore(test["id"], float(points), float(test["points"]), test.get("exercise"), test.get("part"), question)
-        )
+        mark = marks.get(question)
+        points = test["points"] * mark.right if mark is not None else earned.get(test["id"], 0)
+        about = (test.get("exercise"), test.get("part"), question, mark.traps if mark is not None else ())
+        tests.append(TestScore(test["id"], float(points), float(test["points"]), *about))
     traps = dict.fromkeys(key for verdict in verdicts for key in verdict["traps"])
     traps |= dict.fromkeys(key for mark in marks.values() for key in mark.traps)
     return Row(

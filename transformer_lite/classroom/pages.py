@@ -193,8 +193,6 @@ def _who_line(found: Report, student: str) -> Html:
 def _where(trap: TrapCount, lang: str) -> Iterator[str | Html]:
     yield from (tag("code", each) for each in trap.exercises)
     yield from (_say("tests_part.question", lang, question=each) for each in trap.questions)
-    if trap.unplaced:
-        yield _say("a_question", lang)
 
 
 # --- the class: submissions and tests -----------------------------------------------------------------------------------

@@ -68,14 +68,14 @@ def read(course: Path) -> Report:
     Raises:
         CourseError: the folder is no course, or its definitions are damaged.
     """
-    manifests = _manifests(course)
+    _must_be_course(course)
     rows = in_order(results.rows(course))
     kept = sorted((course / results.FOLDER).glob("*/rows/*.json"))
     unread = tuple(path for path in kept if results.read(path) is None) if len(kept) != len(rows) else ()
-    return Report(course, rows, tuple(trap_counts(rows, manifests)), _names(course / "gradebook.db"), unread)
+    return Report(course, rows, tuple(trap_counts(rows)), _names(course / "gradebook.db"), unread)
 
 
-def _manifests(folder: Path) -> dict[str, dict[str, Any]]:
+def _must_be_course(folder: Path) -> None:
     expected = f"{results.FOLDER}/*/{results.MANIFEST}"
     try:
         manifests = results.manifests(folder)
@@ -84,7 +84,6 @@ def _manifests(folder: Path) -> dict[str, dict[str, Any]]:
         raise courses.CourseError(text) from trouble
     if not manifests:
         raise courses.CourseError(message("classroom.report.no_course", folder=folder, expected=expected))
-    return manifests
 
 
 def _names(gradebook: Path) -> dict[str, tuple[str, str]]:

@@ -19,7 +19,7 @@ STATUSES = ("graded", "blank", "error", "timeout", "died", "by_hand", "tampered"
 
 @dataclass(frozen=True)
 class TestScore:
-    """The points of one test: of a part of an exercise, or of a question."""
+    """The points of one test: of a part of an exercise, or of a question, with the traps that the answer to it showed."""
 
     __test__ = False  # for pytest
 
@@ -29,6 +29,7 @@ class TestScore:
     exercise: str | None = None
     part: str | None = None
     question: str | None = None
+    traps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def read(path: Path) -> Row | None:
         if kept.pop("schema") != SCHEMA:
             return None
         kept["traps"], kept["verdicts"] = tuple(kept["traps"]), tuple(kept["verdicts"])
-        kept["tests"] = tuple(TestScore(**test) for test in kept["tests"])
+        kept["tests"] = tuple(TestScore(**{**test, "traps": tuple(test["traps"])}) for test in kept["tests"])
         kept["notes"] = tuple(Note(**note) for note in kept["notes"])
         return Row(**kept)
     except (OSError, ValueError, KeyError, TypeError):

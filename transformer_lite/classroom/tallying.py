@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -38,18 +38,13 @@ class Lesson:
 
 @dataclass(frozen=True)
 class TrapCount:
-    """One trap in a class: who fell into it, in which assignments, and in which of their exercises and questions.
-
-    ``questions`` were lost by one of the students and have a wrong answer with this trap; which answer was given is not kept.
-    ``unplaced``: some fell into it in a question, and it is not known in which.
-    """
+    """One trap in a class: who fell into it, in which assignments, and in which of their exercises and questions."""
 
     key: str
     students: tuple[str, ...]
     assignments: tuple[str, ...]
     exercises: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
-    unplaced: bool = False
 
     def title(self, lang: str) -> str:
         """Its name with its key, or the key alone where the catalogue has no such trap."""
@@ -154,26 +149,20 @@ class Report:
 # --- traps --------------------------------------------------------------------------------------------------------------
 
 
-def trap_counts(rows: Sequence[Row], manifests: dict[str, dict[str, Any]]) -> list[TrapCount]:
+def trap_counts(rows: Sequence[Row]) -> list[TrapCount]:
     """How many students fell into each trap, the most frequent first."""
     students: dict[str, set[str]] = defaultdict(set)
     assignments: dict[str, dict[str, None]] = defaultdict(dict)
     exercises: dict[str, dict[str, None]] = defaultdict(dict)
     questions: dict[str, dict[str, None]] = defaultdict(dict)
-    unplaced = set()
     for row in rows:
-        keys = manifests.get(row.assignment, {}).get("keys", {})
         for trap in mistakes(row):
-            there = [verdict["exercise"] for verdict in verdicts_of(row, trap)]
-            asked = [test.question for test in lost_questions(row) if trap in _strings(keys.get(test.question))]
             students[trap].add(row.student)
             assignments[trap][row.assignment] = None
-            exercises[trap] |= dict.fromkeys(there)
-            questions[trap] |= dict.fromkeys(asked)
-            if not there and not asked:
-                unplaced.add(trap)
+            exercises[trap] |= dict.fromkeys(verdict["exercise"] for verdict in verdicts_of(row, trap))
+            questions[trap] |= dict.fromkeys(test.question for test in row.tests if test.question and trap in test.traps)
     counted = [
-        TrapCount(key, tuple(sorted(who)), tuple(assignments[key]), tuple(exercises[key]), tuple(questions[key]), key in unplaced)
+        TrapCount(key, tuple(sorted(who)), tuple(assignments[key]), tuple(exercises[key]), tuple(questions[key]))
         for key, who in students.items()
     ]
     return sorted(counted, key=lambda each: (-len(each.students), each.key))
@@ -193,18 +182,6 @@ def verdicts_of(row: Row, trap: str) -> list[dict[str, Any]]:
 def lost_questions(row: Row) -> list[TestScore]:
     """The questions that were not answered rightly."""
     return [test for test in row.tests if test.question is not None and test.points < test.max_points]
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Every text in a structure of JSON: a question's key names its traps somewhere."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _strings(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
 
 
 def trap_title(key: str, lang: str) -> str:

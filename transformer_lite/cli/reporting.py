@@ -91,7 +91,7 @@ def _traps(found: Any) -> str:
     columns = ("traps_title", "students", "where", "again")
     cells = []
     for trap in found.traps:
-        where = [*trap.exercises, *trap.questions, *([_say("a_question")] if trap.unplaced else [])]
+        where = [*trap.exercises, *trap.questions]
         number = _say("count_of", count=len(trap.students), of=found.seen_in(trap.assignments))
         again = trap.lesson.text(current()) if trap.lesson else ""
         cells.append([trap.title(current()), number, _say("comma").join(where), again])
