@@ -188,11 +188,11 @@ def commands(lang):
 
 
 def test_commands_are_the_same_in_both_guides():
-    spoken = {"<このリポジトリ>": "<this repository>", "--lang ja": "--lang en", "太郎": "Taro", "山田": "Yamada"}
+    spoken = {"<このリポジトリ>": "<this repository>", "太郎": "Taro", "山田": "Yamada"}
     translated = commands("ja")
     for ja, en in spoken.items():
         translated = [line.replace(ja, en) for line in translated]
-    assert translated == commands("en")
+    assert [re.sub(" --lang ja", "", line) for line in translated] == [re.sub(" --lang en", "", line) for line in commands("en")]
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
