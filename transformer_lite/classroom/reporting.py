@@ -14,7 +14,6 @@ from contextlib import closing
 from dataclasses import replace as with_
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import Any
 
 from transformer_lite import course as courses
 from transformer_lite.classroom import pages, results

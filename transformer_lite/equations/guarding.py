@@ -50,6 +50,6 @@ def reference(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def seal() -> None:
-    """Hide the functions behind the references, which `inspect` and IPython's ``??`` show: for processes that run learners' code."""
+    """Hide the functions behind the references, which `inspect` and IPython's ``??`` show, where learners' code runs."""
     for guarded in _guarded:
         guarded.__dict__.pop("__wrapped__", None)
