@@ -121,9 +121,66 @@ def test_another_schedule_or_other_data_are_refused_in_a_used_folder(tmp_path):
     for settings, data in ((Settings(steps=3, tokens=60), PAIRS), (Settings(steps=2, tokens=60), PAIRS[:5])):
         with pytest.raises(ValueError, match="another folder"):
             Trainer(model(), data, [], settings, tmp_path)
-    (tmp_path / "training.json").write_text("{")
+    good = (tmp_path / "training.json").read_text()
+    for damaged in ("{", "", "[]", "null", good.replace('"warmup"', '"warmups"'), good.replace('"epoch"', '"epochs"')):
+        (tmp_path / "training.json").write_text(damaged)
+        with pytest.raises(Refused, match="cannot be continued"):
+            Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path)
+
+
+def test_other_data_of_the_same_number_and_other_tensors_are_refused(tmp_path):
+    Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path).save()
+    with pytest.raises(Refused, match="another folder"):
+        Trainer(model(), PAIRS[::-1], [], Settings(steps=2, tokens=60), tmp_path)
+    saving.save(model(), tmp_path)
+    (tmp_path / "weights.safetensors").replace(tmp_path / "training-0.safetensors")
     with pytest.raises(Refused, match="cannot be continued"):
         Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path)
+
+
+def test_a_checkpoint_from_before_data_were_told_apart_goes_on(tmp_path):
+    Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path).save()
+    about = json.loads((tmp_path / "training.json").read_text())
+    del about["data"]
+    (tmp_path / "training.json").write_text(json.dumps(about))
+    assert Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path).run().finished
+
+
+@pytest.mark.parametrize("cut", ["", "step,loss,learning_rate,tokens,dev_loss\n1,5.0,0.1,9,\n2,4.9,0.1,9,\n"])
+def test_a_training_killed_before_its_first_checkpoint_draws_no_step_twice(cut, tmp_path):
+    (tmp_path / "curve.csv").write_text(cut)
+    Trainer(model(), PAIRS, PAIRS[:9], SETTINGS, tmp_path).run()
+    assert [row["step"] for row in training.curve(tmp_path)] == list(range(1, 25))
+
+
+def test_a_file_that_is_no_curve_is_not_cut(tmp_path):
+    (tmp_path / "curve.csv").write_text("mine\n")
+    with pytest.raises(Refused, match=r"curve\.csv is not the curve"):
+        Trainer(model(), PAIRS, [], SETTINGS, tmp_path)
+    assert (tmp_path / "curve.csv").read_text() == "mine\n"
+    (tmp_path / "curve.csv").write_text("step,loss\n1,2,3,4\n")
+    with pytest.raises(Refused, match=r"curve\.csv is not the curve"):
+        training.curve(tmp_path)
+
+
+def test_a_finished_training_whose_model_was_deleted_gives_it_again(tmp_path):
+    Trainer(model(), PAIRS, PAIRS[:9], SETTINGS, tmp_path).run()
+    (tmp_path / "weights.safetensors").unlink()
+    again = Trainer(model(), PAIRS, PAIRS[:9], SETTINGS, tmp_path)
+    assert again.run().finished and same(saving.load(tmp_path), again.model)
+
+
+def test_one_folder_is_trained_in_by_one_process_at_a_time(tmp_path):
+    with training.alone(tmp_path):
+        with pytest.raises(Refused, match="Another training is running"), training.alone(tmp_path):
+            pass
+        held = [sys.executable, "-c", "import sys, pathlib; from transformer_lite.translation import training\n"
+                "with training.alone(pathlib.Path(sys.argv[1])): pass", str(tmp_path)]  # fmt: skip
+        other = subprocess.run(held, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False)
+        assert other.returncode and "Refused" in other.stderr
+    with training.alone(tmp_path):
+        pass
+    assert not list(tmp_path.glob("*.lock"))
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_what_was_saved(tmp_path):
@@ -227,7 +284,9 @@ def test_the_loss_is_the_equations_mean_over_real_tokens():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [({"steps": 0}, "steps"), ({"minutes": 0}, "minutes"), ({"tokens": 0}, "tokens"), ({"factor": 0}, "factor"),
-     ({"label_smoothing": 1.0}, "label_smoothing"), ({"warmup": 0}, "warmup")],
+     ({"label_smoothing": 1.0}, "label_smoothing"), ({"warmup": 0}, "warmup"), ({"minutes": "5"}, "minutes .* '5'"),
+     ({"minutes": float("nan")}, "minutes"), ({"steps": "9"}, "steps"), ({"seed": -1}, "seed"), ({"seed": 1.5}, "seed"),
+     ({"seed": 2**63}, "seed")],
 )  # fmt: skip
 def test_impossible_settings_are_refused(changes, words):
     with pytest.raises(ValueError, match=words):
@@ -368,3 +427,38 @@ def test_text_files_are_trained_on(tmp_path):
     )
     assert not left.translator.about["segmented"] and "dev_bleu" not in left.figures
     assert isinstance(TextTranslator.load(tmp_path / "out").translate(["the dog ran"], beam=1)[0], str)
+
+
+# --- a folder that is in use already ---
+
+
+def trained_in(folder, seed=0):
+    return making.on_grammar(folder, Settings(steps=3, tokens=300, warmup=2, seed=seed), 200, evaluate=False)
+
+
+def test_a_training_that_is_refused_leaves_the_translator_of_another_as_it_was(tmp_path):
+    trained_in(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(Refused, match="another folder"):
+        trained_in(tmp_path, seed=1)
+    lines = "".join(f"the dog number {i} ran\t犬 が {i} 走った\n" for i in range(30))
+    (tmp_path.parent / "other.tsv").write_text(lines, "utf-8")
+    with pytest.raises(Refused, match="another folder"):
+        making.on_text(tmp_path, [tmp_path.parent / "other.tsv"], Settings(steps=3), pieces=60)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    TextTranslator.load(tmp_path)
+
+
+@pytest.mark.parametrize("names", [["config.json"], ["about.json"], ["weights.safetensors", "source.vocabulary"]])
+def test_files_that_no_training_has_left_are_not_written_over(names, tmp_path):
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(Refused, match=names[0]):
+        trained_in(tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(names, "mine")
+
+
+def test_one_pair_can_be_trained_on_without_validation(tmp_path):
+    (tmp_path / "one.tsv").write_text("hello\tこんにちは\n", "utf-8")
+    made = making.on_text(tmp_path / "out", [tmp_path / "one.tsv"], Settings(steps=1), pieces=30)
+    assert made.figures["dev_loss"] is None and json.dumps(made.figures, allow_nan=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +14,10 @@ import numpy as np
 import torch
 
 from transformer_lite.model import Transformer, TransformerConfig, counting, device, saving
-from transformer_lite.translation import corpora, grammar, scoring
+from transformer_lite.translation import Refused, corpora, grammar, scoring, training
 from transformer_lite.translation.batching import Ids
 from transformer_lite.translation.training import Progress, Result, Settings, Trainer
-from transformer_lite.translation.translator import TextTranslator, fingerprints
+from transformer_lite.translation.translator import ABOUT, SOURCE, TextTranslator, fingerprints
 from transformer_lite.translation.vocabulary import Subwords, Words
 
 Report = Callable[[Progress], None]
@@ -152,9 +154,13 @@ def _train(
     torch.manual_seed(settings.seed)
     model = Transformer(config).to(device())
     translator = TextTranslator(model, source, target, about | {"pairs": len(train), "seed": settings.seed})
-    translator.save_vocabularies(folder)
-    trainer = Trainer(model, ids(train), ids(dev), settings, folder, fingerprints(source, target))
-    result = trainer.run(report)
+    first = training.Spread().rank == 0
+    with training.alone(folder) if first else nullcontext():
+        _check_free(folder)
+        trainer = Trainer(model, ids(train), ids(dev), settings, folder, fingerprints(source, target))
+        if first:
+            translator.save_vocabularies(folder)  # not before: the folder may hold another training, which was refused now
+        result = trainer.run(report)
     if (folder / saving.WEIGHTS).is_file() and result.finished:
         translator = TextTranslator.load(folder, device())
     figures = {
@@ -162,12 +168,27 @@ def _train(
         "pairs": len(train),
         "step": result.step,
         "steps": result.steps,
-        "dev_loss": result.best_dev_loss,
+        "dev_loss": result.best_dev_loss if math.isfinite(result.best_dev_loss) else None,  # None: never validated
         "seconds": round(time.monotonic() - started, 1),
         "finished": result.finished,
         "seed": settings.seed,
     }
     return Made(translator, result, figures)
+
+
+def _check_free(folder: Path) -> None:
+    """Refuse to write over files that no training of ours has left there unfinished.
+
+    Raises:
+        Refused.
+    """
+    if any((folder / name).is_file() for name in (training.STATE, training.CURVE)):
+        return  # a training to be continued; the trainer looks whether it is this one
+    taken = [name for name in (saving.CONFIG, saving.WEIGHTS) if (folder / name).exists()]
+    if (folder / ABOUT).exists() and not (folder / SOURCE).exists():
+        taken.append(ABOUT)
+    if taken:
+        raise Refused("training.other_files", folder=folder, names=", ".join(taken))
 
 
 class Alignment(NamedTuple):

@@ -7,12 +7,14 @@ Nothing here prints; what happens is reported to a callback.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +29,9 @@ from transformer_lite.translation import Refused
 from transformer_lite.translation.batching import Batch, Ids, batch_of, plan
 from transformer_lite.translation.vocabulary import PAD
 
-STATE, TENSORS, CURVE = "training.json", "training.safetensors", "curve.csv"
+STATE, TENSORS, CURVE, LOCK = "training.json", "training.safetensors", "curve.csv", ".training.lock"
+COLUMNS = ("step", "loss", "learning_rate", "tokens", "dev_loss")  # of the curve
+LARGEST_SEED = 2**63 - 1  # of torch
 TIMED, SHARE_TIMED = 20, 0.02  # so many steps at least, and so much of the minutes, tell how long a step takes
 MARGIN = 0.92  # of the minutes for steps; the rest is for validation and writing
 
@@ -63,6 +67,11 @@ class Settings:
     check_every: int = 250
 
     def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not isinstance(value, int | float) and (name, value) != ("steps", None):
+                raise Refused("settings.number", name=name, value=repr(value))
+        if not isinstance(self.seed, int) or not 0 <= self.seed <= LARGEST_SEED:
+            raise Refused("settings.seed", value=self.seed, largest=LARGEST_SEED)
         for name in ("tokens", "warmup", "check_every"):
             if getattr(self, name) < 1:
                 raise Refused("settings.at_least_one", name=name, value=getattr(self, name))
@@ -199,8 +208,10 @@ class Trainer:
         self.best = math.inf
         self.seconds_per_step: list[float] = []
         torch.manual_seed(settings.seed)
+        self.data = _digest(train)
         if (folder / STATE).is_file():
             self._resume()
+        self._cut_curve()
 
     def run(self, report: Callable[[Progress], None] = lambda progress: None) -> Result:
         """Train to the last step, or until it is interrupted (Ctrl-C): then what is done is saved and can be continued."""
@@ -230,6 +241,8 @@ class Trainer:
         except KeyboardInterrupt:
             self.save()
             return Result(self.step, self.steps or 0, self.best, time.monotonic() - started, finished=False)
+        if self.spread.rank == 0 and not (self.folder / saving.WEIGHTS).is_file():  # deleted since: this one is the best left
+            saving.save(self.model, self.folder, self.metadata)
         return Result(self.step, self.steps, self.best, time.monotonic() - started, finished=True)
 
     def _step(self, rows: list[int]) -> tuple[float, int, float]:
@@ -295,7 +308,7 @@ class Trainer:
         about = {
             "step": self.step, "epoch": self.epoch, "position": self.position, "steps": self.steps,
             "best": None if math.isinf(self.best) else self.best, "settings": asdict(self.settings),
-            "pairs": len(self.pairs), "seconds_per_step": self.seconds_per_step,
+            "pairs": len(self.pairs), "data": self.data, "seconds_per_step": self.seconds_per_step,
         }  # fmt: skip
         # The two files belong together: the JSON names its tensors' file by the step, and is replaced last.
         about["tensors"] = f"training-{self.step}.safetensors"
@@ -325,25 +338,31 @@ class Trainer:
         try:
             about: dict[str, Any] = json.loads(path.read_text("utf-8"))
             tensors = load_file(self.folder / about["tensors"], device=str(self.device))
-        except (ValueError, KeyError, OSError, SafetensorError) as error:
+            before = Settings(**about["settings"])
+            begun_with = (about["pairs"], about.get("data", self.data))  # the digest is missing in older checkpoints
+        except (ValueError, KeyError, TypeError, OSError, SafetensorError) as error:
             raise Refused("training.no_resume", path=path, error=error) from None
-        before = Settings(**about["settings"])
         # More minutes or steps than before are not the same schedule either.
-        if replace(before, check_every=self.settings.check_every) != self.settings or about["pairs"] != len(self.pairs):
+        if replace(before, check_every=self.settings.check_every) != self.settings or begun_with != (len(self.pairs), self.data):
             raise Refused("training.other_settings", folder=self.folder, before=before, pairs=about["pairs"])
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(tensors[f"model.{name}"])
-                moments = ("step", "exp_avg", "exp_avg_sq")
-                if f"step.{name}" in tensors:
-                    self.optimiser.state[parameter] = {moment: tensors[f"{moment}.{name}"].clone() for moment in moments}
-                    self.optimiser.state[parameter]["step"] = self.optimiser.state[parameter]["step"].cpu()
+        try:
+            self._take(about, tensors)
+        except (KeyError, TypeError, RuntimeError) as error:  # tensors that are missing or of another shape
+            raise Refused("training.no_resume", path=path, error=error) from None
+
+    @torch.no_grad()
+    def _take(self, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+        for name, parameter in self.model.named_parameters():
+            parameter.copy_(tensors[f"model.{name}"])
+            moments = ("step", "exp_avg", "exp_avg_sq")
+            if f"step.{name}" in tensors:
+                self.optimiser.state[parameter] = {moment: tensors[f"{moment}.{name}"].clone() for moment in moments}
+                self.optimiser.state[parameter]["step"] = self.optimiser.state[parameter]["step"].cpu()
         torch.set_rng_state(tensors["random"].cpu())
         self.step, self.epoch, self.position = about["step"], about["epoch"], about["position"]
         self.steps = about["steps"]
         self.best = math.inf if about["best"] is None else about["best"]
         self.seconds_per_step = about["seconds_per_step"]
-        self._cut_curve()
 
     def _write_curve(self, loss: float, rate: float, tokens: int, checked: float | None) -> None:
         if self.spread.rank:
@@ -354,20 +373,68 @@ class Trainer:
         with path.open("a", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             if new:
-                writer.writerow(["step", "loss", "learning_rate", "tokens", "dev_loss"])
+                writer.writerow(COLUMNS)
             writer.writerow([self.step, f"{loss:.6f}", f"{rate:.8f}", tokens, "" if checked is None else f"{checked:.6f}"])
 
     def _cut_curve(self) -> None:
-        """Drop what an interrupted run wrote after its last checkpoint: those steps are taken again."""
+        """Drop what an interrupted run wrote after its last checkpoint, or before its first: those steps are taken again."""
         path = self.folder / CURVE
-        if not path.is_file():
+        if self.spread.rank or not path.is_file():
             return
-        head, *lines = path.read_text("utf-8").splitlines()
-        kept = [line for line in lines if line.split(",")[0].isdigit() and int(line.split(",")[0]) <= self.step]
-        path.write_text("\n".join([head, *kept]) + "\n", "utf-8")
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+        if lines[:1] != [",".join(COLUMNS)][: len(lines)]:
+            raise Refused("training.curve", path=path, columns=", ".join(COLUMNS))
+        kept = [line for line in lines[1:] if line.split(",")[0].isdigit() and int(line.split(",")[0]) <= self.step]
+        path.write_text("".join(f"{line}\n" for line in lines[:1] + kept), "utf-8")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep ``folder`` for this process while it trains there. The system lets go of it when the process ends, however it ends.
+
+    Raises:
+        Refused: another process, or another training of this one, is at work there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("a") as file:
+        try:
+            _lock(file.fileno())
+        except (BlockingIOError, PermissionError):  # PermissionError: what Windows says
+            raise Refused("training.in_use", folder=folder) from None
+        except (OSError, ImportError):  # a disk that has no locks
+            pass
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # Windows deletes no open file; it does no harm there
+                (folder / LOCK).unlink()
+
+
+def _lock(descriptor: int) -> None:
+    if os.name == "nt":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _digest(pairs: Sequence[Ids]) -> str:
+    """What tells one training's data from another's."""
+    return hashlib.sha256(json.dumps(list(pairs)).encode()).hexdigest()
 
 
 def curve(folder: Path) -> list[dict[str, float]]:
-    """The training curve of a folder, one row a step; ``dev_loss`` only where validation ran."""
-    with (folder / CURVE).open(encoding="utf-8", newline="") as file:
-        return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
+    """The training curve of a folder, one row a step; ``dev_loss`` only where validation ran.
+
+    Raises:
+        Refused: the file is not the curve of a training.
+    """
+    path = folder / CURVE
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
+    except (TypeError, ValueError):
+        raise Refused("training.curve", path=path, columns=", ".join(COLUMNS)) from None
