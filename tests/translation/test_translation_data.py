@@ -328,6 +328,19 @@ def test_scores_and_their_signatures():
         scoring.scores([], [])
 
 
+def test_a_tokenizer_that_is_not_there_is_refused(monkeypatch):
+    with pytest.raises(Refused, match=r"'nonsense'.* one of none, "):
+        scoring.scores(["a"], ["a"], "nonsense")
+    import sacrebleu
+
+    def lacks(self, **given):
+        raise RuntimeError("Japanese tokenization requires extra dependencies.\n\n    pip install sacrebleu[ja]")
+
+    monkeypatch.setattr(sacrebleu.BLEU, "__init__", lacks)
+    with pytest.raises(Refused, match=r"ja-mecab.*pip install sacrebleu\[ja\]"):
+        scoring.scores(["a"], ["a"], "ja-mecab")
+
+
 def test_alignments():
     weights = [[0.1, 0.9, 0.0], [0.6, 0.2, 0.2]]
     assert scoring.links_of(weights) == {(1, 0), (0, 1)}

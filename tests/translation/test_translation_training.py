@@ -336,7 +336,9 @@ def test_a_translators_folder_can_be_loaded_and_says_what_is_wrong(made, tmp_pat
     assert written[1] == "" and written[0].startswith("ケン")
     assert [loaded.translate([s], beam=2)[0] for s in sentences] == written
     assert loaded.unknown("the platypus ran") == ["platypus"] and loaded.unknown("the dog ran") == []
-    with pytest.raises(FileNotFoundError, match=r"config\.json"):
+    with pytest.raises(Refused, match="no folder"):
+        TextTranslator.load(tmp_path / "nowhere")
+    with pytest.raises(Refused, match=r"config\.json"):
         TextTranslator.load(tmp_path)
     saving.save(loaded.model, tmp_path)
     with pytest.raises(Refused, match=r"source\.vocabulary"):
@@ -345,6 +347,33 @@ def test_a_translators_folder_can_be_loaded_and_says_what_is_wrong(made, tmp_pat
     loaded.target.save(tmp_path / "target.vocabulary")
     with pytest.raises(Refused, match="vocabularies have"):
         TextTranslator.load(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_weights_that_are_no_numbers_are_named(value, made, tmp_path):
+    loaded = TextTranslator.load(made[1])
+    with torch.no_grad():
+        loaded.model.output.weight[0, 0] = float(value)
+    saving.save(loaded.model, tmp_path)
+    with pytest.raises(Refused, match="holds NaN or infinity"):
+        TextTranslator.load(tmp_path)
+
+
+@pytest.mark.parametrize("raw", [b"{", b"[1]", b"\xff", b""])
+def test_a_damaged_about_is_named(raw, made, tmp_path):
+    for path in made[1].iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "about.json").write_bytes(raw)
+    with pytest.raises(Refused, match=r"about\.json cannot be read"):
+        TextTranslator.load(tmp_path)
+
+
+@pytest.mark.parametrize("beam", [0, -1, 10**9, "2", 1.5, None])
+def test_an_impossible_beam_is_refused(beam, made):
+    with pytest.raises(Refused, match="beam must be"):
+        made[0].translator.translate(["the dog ran"], beam=beam)
+    with pytest.raises(Refused, match="beam must be"):
+        made[0].translator.look("the dog ran", beam=beam)
 
 
 def test_a_vocabulary_of_the_same_size_from_another_training_is_noticed(made, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,20 +35,37 @@ def scores(translations: Sequence[str], references: Sequence[str], tokenize: str
         tokenize: sacrebleu's: "none" where the text's words are parted by spaces already, "char", "ja-mecab", "13a".
 
     Raises:
-        ImportError: sacrebleu is missing. `Refused`: there is no line. ValueError: the numbers of lines differ.
+        ImportError: sacrebleu is missing. `Refused`: there is no line, or no such tokenizer. ValueError: the numbers of lines
+            differ.
     """
     import sacrebleu
 
     _same_number(translations, references)
     if not references:
         raise Refused("scoring.nothing")
-    bleu = sacrebleu.BLEU(tokenize=tokenize, force=True)
+    bleu = bleu_measure(tokenize)
     chrf = sacrebleu.CHRF()
     found = []
     for name, measure in (("BLEU", bleu), ("chrF", chrf)):
         value = measure.corpus_score(list(translations), [list(references)]).score
         found.append(Score(name, float(value), str(measure.get_signature())))
     return found
+
+
+def bleu_measure(tokenize: str) -> Any:
+    """sacrebleu's BLEU with one of its tokenizers.
+
+    Raises:
+        Refused: there is no such tokenizer, or what it needs is not installed.
+    """
+    import sacrebleu
+
+    if tokenize not in sacrebleu.BLEU.TOKENIZERS:
+        raise Refused("scoring.tokenizer", value=repr(tokenize), known=", ".join(sacrebleu.BLEU.TOKENIZERS))
+    try:
+        return sacrebleu.BLEU(tokenize=tokenize, force=True)
+    except (RuntimeError, ImportError, OSError) as error:  # OSError: some tokenizers are downloaded when they are first used
+        raise Refused("scoring.no_tokenizer", value=tokenize, error=" ".join(str(error).split())) from None
 
 
 def nearest(sources: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[str]:

@@ -23,6 +23,7 @@ from transformer_lite.translation.vocabulary import BOS, EOS, PAD, UNK, Vocabula
 SOURCE, TARGET, ABOUT = "source.vocabulary", "target.vocabulary", "about.json"
 SHOWN = 5  # of the probable tokens of each place
 LONGEST = 500  # tokens of a text; a sentence has fewer, and the work grows with the square
+WIDEST = 1_000  # hypotheses of a beam: they all take memory
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,22 @@ class TextTranslator:
         """Read what training has written to ``folder``.
 
         Raises:
-            FileNotFoundError, `saving.BadModelFile`, `Refused`: something is missing, damaged or from another training; the
-                message says what.
+            `saving.BadModelFile`, `Refused`: something is missing, damaged or from another training; the message says what.
         """
         folder = Path(folder)
+        if not folder.is_dir():
+            raise Refused("translator.no_folder", folder=folder)
+        for name in (saving.CONFIG, saving.WEIGHTS):
+            if not (folder / name).is_file():
+                raise Refused("translator.no_file", folder=folder, name=name)
         model = saving.load(folder, device)
+        for name, values in model.state_dict().items():
+            if not bool(torch.isfinite(values).all()):
+                raise Refused("translator.not_finite", path=folder / saving.WEIGHTS, name=name)
         trained_with = saving.metadata(folder)
         for name in (SOURCE, TARGET):
             if not (folder / name).is_file():
-                raise Refused("translator.no_vocabulary", folder=folder, name=name)
+                raise Refused("translator.no_file", folder=folder, name=name)
         source, target = vocabulary.load(folder / SOURCE), vocabulary.load(folder / TARGET)
         own = (len(source), len(target))
         sizes = (model.config.source_vocab, model.config.target_vocab or model.config.source_vocab)
@@ -75,8 +83,7 @@ class TextTranslator:
         for name, held in fingerprints(source, target).items():
             if trained_with.get(name, held) != held:
                 raise Refused("translator.other_vocabulary", path=folder / name)
-        about = json.loads((folder / ABOUT).read_text("utf-8")) if (folder / ABOUT).is_file() else {}
-        return cls(model, source, target, about)
+        return cls(model, source, target, _about(folder / ABOUT))
 
     def save_vocabularies(self, folder: Path) -> None:
         """Write the vocabularies and what there is to say about the model beside it."""
@@ -125,8 +132,9 @@ class TextTranslator:
             rows: sentences at a time; the result does not depend on it.
 
         Raises:
-            Refused: a text is too long; see `refuse`.
+            Refused: a text is too long, see `refuse`, or the beam is no number from 1 to `WIDEST`.
         """
+        _check_beam(beam)
         for text in texts:
             self.refuse(text)
         ids = [self.source.encode(text) for text in texts]
@@ -146,8 +154,9 @@ class TextTranslator:
         """The attention of every layer and head while ``text`` is translated, or while ``target`` is written if given.
 
         Raises:
-            Refused: the text is empty or too long, or the model has no attention to look at.
+            Refused: the text is empty or too long, the beam is too wide, or the model has no attention to look at.
         """
+        _check_beam(beam)
         if not isinstance(self.model, Transformer):
             raise Refused("translator.no_attention", kind=type(self.model).__name__)
         ids = self.source.encode(text)
@@ -185,6 +194,24 @@ def fingerprints(source: Vocabulary, target: Vocabulary) -> dict[str, str]:
         name: hashlib.sha256("\n".join(held.tokens(range(len(held)))).encode()).hexdigest()
         for name, held in ((SOURCE, source), (TARGET, target))
     }
+
+
+def _check_beam(beam: int) -> None:
+    if not isinstance(beam, int) or not 1 <= beam <= WIDEST:
+        raise Refused("translator.beam", value=repr(beam), widest=f"{WIDEST:,}")
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """What was trained on what; nothing where it is not told."""
+    if not path.is_file():
+        return {}
+    try:
+        about = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise Refused("translator.damaged_about", path=path, error=error) from None
+    if not isinstance(about, dict):
+        raise Refused("translator.damaged_about", path=path, error=type(about).__name__)
+    return about
 
 
 def _until_end(tokens: Sequence[int]) -> list[int]:

@@ -141,6 +141,8 @@ def load(path: Path) -> Vocabulary:
         FileNotFoundError: it is not there. `Refused`: it is damaged or of another kind.
     """
     raw = path.read_bytes()
+    if not raw:
+        raise Refused("translator.damaged_vocabulary", path=path, error="0 bytes")
     if raw[:1] == b"{":
         try:
             held = json.loads(raw)
