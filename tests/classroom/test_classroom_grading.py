@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import closing
 
+import nbformat
 import pytest
 import submissions
 from submissions import CHAPTER, FILE, FULL, Sheets, Student, as_file, hand_in, released, thirty
@@ -65,6 +66,8 @@ def test_a_few_students(course, release, tmp_path, capsys):
     lost = [test.part for test in rows["trap_AT1"].tests if test.points < test.max_points]
     assert lost == ["scale"]
     assert [note.code for note in rows["edited_tests"].notes] == ["edited_tests"]
+    shown = nbformat.read(course / "autograded" / "trap_AT1" / CHAPTER / FILE, as_version=4)
+    assert all(not cell.get("outputs") for cell in shown.cells) and any("attention" in cell.source for cell in shown.cells)
 
     # Nothing has changed, so nothing is graded again; what an instructor gave by hand stays when something has.
     seen = []

@@ -25,11 +25,12 @@ from transformer_lite.classroom import assigning, results, sandbox, submission, 
 from transformer_lite.classroom.assigning import ANSWERS, QUESTIONS, ClassroomError
 from transformer_lite.classroom.inside import STUDENT
 from transformer_lite.classroom.results import Note, Row, TestScore
+from transformer_lite.course.files import replace as write_whole
 from transformer_lite.language import message
 
-SECONDS = 10  # that a cell may take, if nobody says otherwise
-WHOLE = 3  # times that, and START more, for a notebook
-START = 30
+SECONDS = 20  # that a cell may take, if nobody says otherwise
+WHOLE = 2  # times that, and START more, for a notebook
+START = 40
 LARGEST = 60_000_000  # bytes of an executed notebook that are read
 STOPPED = ("KeyboardInterrupt", "CellTimeoutError")
 
@@ -102,10 +103,10 @@ def grade(
             assignment = _prepared(folder, manifest, Path(temporary) / name)
             for student in students:
                 handed_in = submission.read(student.name, student / name)
-                digest = _digest(handed_in, assignment, way)
                 kept = results.read(results.place(folder, name, student.name))
                 count += 1
-                if kept is not None and kept.digest == digest and kept.status != "failed" and not again:
+                known = kept is not None and kept.digest == _digest(handed_in, assignment, way, kept.status)
+                if kept is not None and known and kept.status != "failed" and not again:
                     done.append(kept)
                 else:
                     pending.append((assignment, handed_in))
@@ -121,8 +122,9 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and not path.parent.is_symlink() and not path.parent.name.startswith(".")
 
 
-def _digest(handed_in: submission.HandedIn, assignment: Assignment, way: _Way) -> str:
-    parts = (handed_in.digest, assignment.digest, __version__, str(way.seconds))
+def _digest(handed_in: submission.HandedIn, assignment: Assignment, way: _Way, status: str) -> str:
+    """Of everything that the row depends on: how much time there was is of importance where it was not enough."""
+    parts = (handed_in.digest, assignment.digest, __version__, str(way.seconds) if status == "timeout" else "")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -147,6 +149,7 @@ def _prepared(folder: Path, manifest: dict[str, Any], fresh: Path) -> Assignment
             message("classroom.assign.not_generated", assignment=manifest["assignment"], log=assigning.last(made))
         )
     shutil.rmtree(fresh / "release")
+    (place / path.name).unlink()  # it holds the solutions, and nbgrader has all it needs of it in the gradebook
     digest = hashlib.sha256(data + json.dumps(manifest["tests"], sort_keys=True).encode()).hexdigest()
     return Assignment(manifest, notebook, fresh, digest)
 
@@ -160,7 +163,7 @@ def _grade_all(
 ) -> None:
     """Grade in ``jobs`` threads; rows and gradebook are written here, one after the other."""
     waiting = list(reversed(pending))
-    running: dict[Future[Row], Assignment] = {}
+    running: dict[Future[tuple[Row, Any]], Assignment] = {}
     finished = 0
     sandbox.stopping.clear()
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
@@ -171,8 +174,10 @@ def _grade_all(
                     running[pool.submit(_row, assignment, handed_in, way)] = assignment
                 ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
-                    assignment, row = running.pop(future), future.result()
+                    assignment = running.pop(future)
+                    row, notebook = future.result()
                     _into_gradebook(folder, assignment, row)
+                    _for_formgrader(folder, assignment, row, notebook)
                     results.write(folder, row)
                     finished += 1
                     report(row, finished)
@@ -181,30 +186,32 @@ def _grade_all(
             raise
 
 
-def _row(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -> Row:
-    """Grade one submission. A mistake of ours is a row too: one student never ends the batch."""
+def _row(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -> tuple[Row, Any]:
+    """Grade one submission: its row, and the notebook that was graded. A mistake of ours is a row too, and ends no batch."""
     started = time.monotonic()
+    notebook = None
     try:
-        row = _graded(assignment, handed_in, way)
+        row, notebook = _graded(assignment, handed_in, way)
     except Exception as trouble:
         if sandbox.stopping.is_set():
             raise
         note = Note("our_fault", {"error": f"{type(trouble).__name__}: {trouble}"[:300]})
         row = _scored(assignment, handed_in, "failed", {}, {}, [note])
-    return replace(row, digest=_digest(handed_in, assignment, way), seconds=round(time.monotonic() - started, 2))
+    seconds = round(time.monotonic() - started, 2)
+    return replace(row, digest=_digest(handed_in, assignment, way, row.status), seconds=seconds), notebook
 
 
-def _graded(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -> Row:
+def _graded(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -> tuple[Row, Any]:
     sheet = submission.sheet(handed_in, assignment.source, assignment.manifest)
     marks = _marks(assignment, handed_in, sheet)
     if sheet.notebook is None:
-        return _scored(assignment, handed_in, sheet.status or "missing", {}, marks, sheet.notes)
+        return _scored(assignment, handed_in, sheet.status or "missing", {}, marks, sheet.notes), None
     with tempfile.TemporaryDirectory(prefix="transformer_lite_student_") as temporary:
         place = Path(temporary)
         handed = place / "course" / "handed"
         ended, executed = _run(assignment, handed_in, sheet, place / "course", way)
         verdicts = _judged_again(assignment, handed, place / "again", way)
-    return _decided(assignment, handed_in, sheet, marks, _Run(ended, executed, verdicts))
+    return _decided(assignment, handed_in, sheet, marks, _Run(ended, executed, verdicts)), sheet.notebook
 
 
 @dataclass(frozen=True)
@@ -422,3 +429,14 @@ def _into_gradebook(folder: Path, assignment: Assignment, row: Row) -> None:
             grade.auto_score = test.points
             grade.needs_manual_grade = row.status in ("by_hand", "failed")
         book.db.commit()
+
+
+def _for_formgrader(folder: Path, assignment: Assignment, row: Row, notebook: Any) -> None:
+    """The notebook that was graded, as code without what it printed, where nbgrader's formgrader looks for it."""
+    place = folder / "autograded" / row.student / row.assignment
+    path = place / f"{assignment.notebook}.ipynb"
+    if notebook is None:
+        path.unlink(missing_ok=True)
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    write_whole(path, (nbformat.writes(notebook) + "\n").encode())

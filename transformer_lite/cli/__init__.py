@@ -276,7 +276,7 @@ def application() -> Any:
     def grade(
         folder: Annotated[Path, argument("course_folder", metavar="DIR")],
         jobs: Annotated[int, option("--jobs", "jobs", min=1)] = 2,
-        timeout: Annotated[int, option("--timeout", "timeout", min=1)] = 10,
+        timeout: Annotated[int, option("--timeout", "timeout", min=1)] = 20,
         trust: Annotated[bool, option("--trust-submissions", "trust")] = False,
         again: Annotated[bool, option("--again", "again")] = False,
         as_json: Annotated[bool, option("--json", "json")] = False,
