@@ -3,7 +3,11 @@
 import csv
 import io
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,19 +84,112 @@ def test_a_line_that_is_too_long_does_not_take_the_others_with_it(folder, capsys
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["translate", "NOWHERE", "x"], 3, "config.json"),
+        (["translate", "NOWHERE", "x"], 3, "--out"),
         (["translate", "NOWHERE", "x", "--beam", "0"], 2, "--beam"),
         (["train", "NOWHERE.tsv", "--out", "OUT"], 3, "NOWHERE.tsv"),
         (["train", "grammar", "--minutes", "0", "--out", "OUT"], 3, "minutes"),
         (["train", "grammar"], 2, "--out"),
         (["train", "BAD", "--out", "OUT"], 3, "BAD:1"),
+        (["train", "grammar", "--steps", "1", "--seed", str(2**63), "--out", "OUT"], 3, str(2**63)),
+        (["train", "grammar", "--steps", "1", "--out", "BAD"], 3, "BAD"),
+        (["translate", "SHIPPED", ""], 3, "文が空です|empty"),
+        (["translate", "SHIPPED", "dog \udc83\udc65"], 3, "UTF-8"),
+        (["translate", "SHIPPED", "dog", "--beam", "1001"], 3, "1,000"),
+        (["translate", "SHIPPED", "dog", "--picture", "x.jpg"], 3, ".png"),
+        (["translate", "SHIPPED", "dog", "--picture", "NOWHERE/x.png"], 3, "x.png"),
+        (["score", "SHIPPED", "LONG"], 3, "a a a"),
+        (["score", "SHIPPED", "LONG", "LONG", "LONG"], 3, "3"),
+        (["score", "SHIPPED", "LONG", "--tokenize", "nonsense"], 3, "ja-mecab"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_trace(arguments, code, words, lang, tmp_path, capsys):
     (tmp_path / "BAD").write_text("no tab\n", "utf-8")
+    (tmp_path / "LONG").write_text("a " * 501 + "\t犬\n", "utf-8")
     given = [str(tmp_path / each) if each.isupper() or each.startswith("NOWHERE") else each for each in arguments]
+    given = [str(shipped()) if each == str(tmp_path / "SHIPPED") else each for each in given]
     assert cli.main([*given, "--lang", lang]) == code
     said = capsys.readouterr().err
-    assert words in said and "Traceback" not in said
+    assert any(word in said for word in words.split("|")) and "Traceback" not in said
     if code == 3:
         assert is_japanese(said) is (lang == "ja")
+
+
+# --- what comes in and goes out, in a process of its own ---
+
+
+def run(*arguments, given=b"", **environment):
+    command = [sys.executable, "-m", "transformer_lite.cli", *arguments, "--beam", "1"]
+    return subprocess.run(
+        command, input=given, capture_output=True, check=False, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2]), "OMP_NUM_THREADS": "1"} | environment,
+    )  # fmt: skip
+
+
+def test_input_with_a_bom_and_windows_ends_is_text(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfthe dog ran\r\n\r\nthe cat ran\r\n"), "utf-8"))
+    assert cli.main(["translate", str(shipped()), "--beam", "1", "--json", "--lang", "en"]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["source"] for line in shown.out.splitlines()] == ["the dog ran", "", "the cat ran"]
+    assert not shown.err
+
+
+@pytest.mark.parametrize("lang", ["ja", "en"])
+def test_input_that_is_no_text_is_named_with_its_line(lang, monkeypatch, capsys):
+    for errors in ("strict", "surrogateescape"):  # what Python chooses depends on the locale
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the dog ran\n\x83\x65\x83X\n"), "utf-8", errors))
+        assert cli.main(["translate", str(shipped()), "--lang", lang]) == 3
+        shown = capsys.readouterr()
+        assert "PYTHONUTF8=1" in shown.err and "2" in shown.err and not shown.out
+    monkeypatch.setattr("sys.stdin", None)  # closed
+    assert cli.main(["translate", str(shipped()), "--lang", lang]) == 3
+    assert "translate DIR < FILE" in capsys.readouterr().err
+
+
+def test_json_is_json_on_a_console_that_shows_no_japanese():
+    done = run("translate", str(shipped()), "the dog \U0001f600 ran", "--json", "--lang", "en", PYTHONIOENCODING="cp932")
+    assert done.returncode == 0 and json.loads(done.stdout.decode("cp932"))["source"] == "the dog \U0001f600 ran"
+
+
+def test_a_reader_that_has_read_enough_is_no_trouble():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "transformer_lite.cli", "translate", str(shipped()), "the dog ran", "--lang", "en"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=120)
+    os.close(write)
+    assert done.returncode == 1 and not done.stderr
+
+
+def test_a_training_without_validation_says_so_in_json(tmp_path, capsys):
+    (tmp_path / "one.tsv").write_text("hello\tこんにちは\n", "utf-8")
+    given = ["train", str(tmp_path / "one.tsv"), "--steps", "1", "--pieces", "30", "--out", str(tmp_path / "out")]
+    assert cli.main([*given, "--json", "--lang", "en"]) == 0
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["dev_loss"] is None
+    assert cli.main([*given, "--lang", "en"]) == 0
+    assert "Trained 1 steps. The model" in capsys.readouterr().out
+
+
+def test_the_curve_that_was_deleted_or_never_begun_is_not_drawn(tmp_path, capsys, monkeypatch):
+    given = ["train", "grammar", "--steps", "2", "--out", str(tmp_path / "out"), "--lang", "en"]
+    from transformer_lite.translation import training
+
+    def stop(self, rows):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Trainer, "_step", stop)
+        assert cli.main(given) == 130
+    assert "same command goes on" in capsys.readouterr().out
+    assert cli.main(given) == 0
+    (tmp_path / "out" / "curve.csv").unlink()
+    assert cli.main(given) == 0
+
+
+def test_ctrl_c_after_the_last_step_is_no_trace(tmp_path, capsys, monkeypatch):
+    from transformer_lite.translation import making
+
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(making, "alignment", stop)
+    assert cli.main(["train", "grammar", "--steps", "2", "--out", str(tmp_path / "out"), "--json", "--lang", "ja"]) == 130
+    assert "同じコマンドで続きから" in capsys.readouterr().err

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transformer_lite import cli
+from transformer_lite import cli, language
 from transformer_lite.language import current, message
 
+PICTURES = (".png", ".html", ".htm")
 AT_ONCE = 512  # lines that are translated together: the first ones are printed before the last ones are read
 
 
@@ -26,10 +27,20 @@ def _explained() -> Iterator[None]:
         yield
     except Refused as trouble:
         raise cli.UserTrouble(str(trouble)) from trouble
-    except (FileNotFoundError, BadModelFile) as trouble:
+    except BadModelFile as trouble:
         raise cli.UserTrouble(message("cli.translation.bad_model", error=trouble)) from trouble
+    except BrokenPipeError:  # such as into head, which has read enough: there is nobody to tell anything
+        raise
     except OSError as trouble:  # a full disk, a folder that may not be written
         raise cli.UserTrouble(message("cli.translation.disk", error=trouble)) from trouble
+
+
+def _print_json(figures: dict[str, Any]) -> None:
+    """Print one line of JSON that any console and any reader of JSON takes."""
+    text = json.dumps(figures, ensure_ascii=False, allow_nan=False)
+    if language.printable(text, sys.stdout.encoding) != text:
+        text = json.dumps(figures)
+    print(text, flush=True)
 
 
 def _needs(*names: str) -> None:
@@ -51,17 +62,23 @@ def train(
     with _explained():
         usual = making.GRAMMAR_SETTINGS if on_grammar else making.TEXT_SETTINGS
         settings = making.longer(usual, minutes, steps, seed)
-        with _bar(as_json) as report:
-            if on_grammar:
-                made = making.on_grammar(out, settings, report=report)
-            else:
-                made = making.on_text(out, data, settings, pieces, report=report, dev=dev, segment=segment)
+        try:
+            with _bar(as_json) as report:
+                if on_grammar:
+                    made = making.on_grammar(out, settings, report=report)
+                else:
+                    made = making.on_text(out, data, settings, pieces, report=report, dev=dev, segment=segment)
+            _draw_curve(out)
+        except KeyboardInterrupt:  # before the first step, after the last one, or twice
+            cli._say(message("cli.translation.interrupted"), error=True)
+            return cli.INTERRUPTED
     figures = made.figures
-    _draw_curve(out)
     if as_json:
-        print(json.dumps(figures, ensure_ascii=False))
+        _print_json(figures)
     else:
-        cli._say(message("cli.translation.trained", out=out, step=figures["step"], loss=f"{figures['dev_loss']:.3f}"))
+        validated = figures["dev_loss"] is not None
+        loss = message("cli.translation.dev_loss", loss=f"{figures['dev_loss']:.3f}") if validated else ""
+        cli._say(message("cli.translation.trained", out=out, step=figures["step"], loss=loss))
         for name in ("exact_unseen", "exact_held_out", "content_words_aligned", "alignment_error"):
             if name in figures:
                 cli._say(message(f"cli.translation.{name}", share=f"{100 * figures[name]:.1f}"))
@@ -96,10 +113,12 @@ def _bar(quiet: bool) -> Iterator[Any]:
 
 
 def _draw_curve(out: Path) -> None:
-    """The training curve as a picture beside its CSV."""
+    """The training curve as a picture beside its CSV, if a step has been taken."""
     from transformer_lite.explore import curves
     from transformer_lite.translation import training
 
+    if not (out / training.CURVE).is_file() or not training.curve(out):
+        return
     (out / "curve.png").write_bytes(curves.training_picture(training.curve(out)).png)
 
 
@@ -109,9 +128,10 @@ def translate(folder: Path, text: str | None, beam: int, show_attention: bool, p
     from transformer_lite.translation import corpora
     from transformer_lite.translation.translator import TextTranslator
 
+    _check_picture(picture)
     with _explained():
         translator = TextTranslator.load(folder, device())
-        lines = [line.rstrip("\n") for line in sys.stdin] if text in (None, "-") else [text]
+        lines = _lines_of_input() if text in (None, "-") else [_argument(text)]
         refused = 0
         for start in range(0, len(lines), AT_ONCE):
             here = lines[start : start + AT_ONCE]
@@ -125,12 +145,46 @@ def translate(folder: Path, text: str | None, beam: int, show_attention: bool, p
                 refused += trouble is not None
                 translation = corpora.joined(translation) if translator.about.get("segmented") else translation
                 if as_json:
-                    print(json.dumps({"source": line, "target": translation}, ensure_ascii=False))
+                    _print_json({"source": line, "target": translation})
                 elif trouble is None or len(lines) > 1:  # one line of the output for each of the input
                     cli._say(translation)
                 if line.strip() and trouble is None and (show_attention or picture):
                     _show(translator.look(line, beam=beam), show_attention and not as_json, picture)
     return cli.MEND if refused else cli.DONE
+
+
+def _lines_of_input() -> list[str]:
+    """The lines of the standard input, without a BOM and without their ends, those of Windows as well."""
+    if sys.stdin is None:
+        raise cli.UserTrouble(message("cli.translation.no_input"))
+    raw = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode()
+    encoding = sys.stdin.encoding or "utf-8"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise cli.UserTrouble(message("cli.translation.input_encoding", line=line, encoding=encoding)) from None
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _argument(text: str) -> str:
+    """``text`` if there is something in it to translate."""
+    if not text.strip():
+        raise cli.UserTrouble(message("translation.translator.empty"))
+    if any("\ud800" <= character <= "\udfff" for character in text):  # bytes that the terminal's encoding does not know
+        raise cli.UserTrouble(message("cli.translation.argument_encoding", encoding=sys.getfilesystemencoding()))
+    return text
+
+
+def _check_picture(picture: Path | None) -> None:
+    """Refuse a picture that cannot be written before anything is translated."""
+    if picture is None:
+        return
+    if picture.suffix.lower() not in PICTURES:
+        raise cli.UserTrouble(message("cli.translation.picture_kind", path=picture, known=", ".join(PICTURES)))
+    if not picture.parent.is_dir() or picture.is_dir():
+        raise cli.UserTrouble(message("cli.translation.picture_place", path=picture))
 
 
 def _trouble(translator: Any, line: str) -> str | None:
@@ -172,8 +226,10 @@ def score(folder: Path, files: Sequence[Path], beam: int, tokenize: str, as_json
     from transformer_lite.translation.translator import TextTranslator
 
     with _explained():
+        scoring.bleu_measure(tokenize)  # a tokenizer that is not there is said before all is translated
         translator = TextTranslator.load(folder, device())
         pairs = corpora.read(files).pairs
+        _check_lengths(translator, pairs)
         if translator.about.get("segmented"):
             pairs = making.in_words(pairs)
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
@@ -184,7 +240,7 @@ def score(folder: Path, files: Sequence[Path], beam: int, tokenize: str, as_json
         baseline = scoring.scores(scoring.nearest(sources, learned), references, tokenize)[0].value if learned else None
     if as_json:
         figures = {each.name: each.value for each in found} | {"exact": exact, "sentences": len(pairs), "nearest_BLEU": baseline}
-        print(json.dumps(figures | {"signatures": {each.name: each.signature for each in found}}, ensure_ascii=False))
+        _print_json(figures | {"signatures": {each.name: each.signature for each in found}})
     else:
         for each in found:
             cli._say(f"{each.name} {each.value:.2f}  [{each.signature}]")
@@ -194,6 +250,13 @@ def score(folder: Path, files: Sequence[Path], beam: int, tokenize: str, as_json
             cli._say(message("cli.translation.baseline", bleu=f"{baseline:.2f}"))
         cli._say(message("cli.translation.exact", share=f"{100 * exact:.1f}", count=len(pairs)))
     return cli.DONE
+
+
+def _check_lengths(translator: Any, pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuse a sentence that is too long, by its first words."""
+    for source, _ in pairs:
+        if trouble := _trouble(translator, source):
+            raise cli.UserTrouble(message("cli.translation.sentence", start=source[:40], trouble=trouble))
 
 
 def _learned_from(translator: Any) -> list[tuple[str, str]] | None:
