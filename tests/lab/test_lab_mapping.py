@@ -73,6 +73,13 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path, monkeypatch, capsys):
     assert "Transformer" in lab.handout("g-kentei").text()
     assert "could not be written" in capsys.readouterr().out
 
+    def gone(cls):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("pathlib.Path.cwd", classmethod(gone))  # the notebook's folder was deleted
+    assert "Transformer" in lab.handout("g-kentei").text()
+    assert "could not be written" in capsys.readouterr().out
+
 
 @pytest.mark.parametrize("verb", [lab.exam_map, lab.handout])
 def test_another_exam_is_refused(verb):

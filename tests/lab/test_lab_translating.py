@@ -103,3 +103,87 @@ def test_looking_gives_arrays_and_glosses(learner):
     assert "platypus" in translating.look("the platypus slept")["doubts"]
     with pytest.raises(ValueError, match="empty"):
         translating.look(" ")
+
+
+# --- what a learner may give or break ---
+
+
+def test_impossible_settings_are_said_and_put_nothing_aside(learner):
+    lab.train()
+    before = sorted(path.name for path in learner.iterdir())
+    for name, value in (("minutes", 0), ("minutes", float("nan")), ("minutes", "5"), ("seed", -1), ("seed", "x")):
+        with pytest.raises(lab.LabError, match=f"{name} must be"):
+            lab.train(again=True, **{name: value})
+    assert sorted(path.name for path in learner.iterdir()) == before
+
+
+def test_training_anew_that_is_interrupted_goes_on_and_keeps_the_finished_one(learner, monkeypatch, capsys):
+    lab.train()
+    old = (learner / "translator" / "weights.safetensors").read_bytes()
+    step = training.Trainer._step
+
+    def stop_at_five(self, rows):
+        if self.step == 4:
+            raise KeyboardInterrupt
+        return step(self, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Trainer, "_step", stop_at_five)
+        for seed in (1, 1, 2):  # begun, gone on with (to the same step), and begun anew with another seed
+            assert lab.train(seed=seed, again=True) is None
+    taken = []
+    monkeypatch.setattr(training.Trainer, "_step", lambda self, rows: taken.append(self.step) or step(self, rows))
+    lab.train(seed=2, again=True)
+    assert taken == [4, 5]
+    assert (learner / "translator-before" / "weights.safetensors").read_bytes() == old
+    (learner / "translator" / "training.json").write_text("{")
+    assert lab.train(again=True) is not None
+
+
+def test_a_translator_that_trains_in_another_notebook_is_not_put_aside(learner):
+    lab.train()
+    with training.alone(learner / "translator"), pytest.raises(lab.LabError, match="Another training is running"):
+        lab.train(again=True)
+    assert (learner / "translator" / "weights.safetensors").is_file()
+
+
+def test_stopping_before_the_first_or_after_the_last_step_is_no_trace(learner, monkeypatch, capsys):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(making, "alignment", stop)
+    assert lab.train() is None and "Stopped" in capsys.readouterr().out
+
+
+def test_a_damaged_state_is_no_trouble_of_ours(learner):
+    lab.train()
+    translating._trained = None
+    for state in ("[]", "null", "{", ""):
+        (learner / "translator" / "training.json").write_text(state)
+        assert "犬が猫を追いかけた" in str(lab.translate("the dog chased the cat"))  # by the shipped one
+    with pytest.raises(lab.LabError, match="again=True"):
+        lab.train()
+
+
+def test_a_file_in_the_way_is_named(learner):
+    (learner / "translator").write_text("mine")
+    with pytest.raises(lab.LabError, match="move it elsewhere"):
+        lab.train()
+    assert (learner / "translator").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "beam", "words"),
+    [(None, 1, "quotation marks"), (["a"], 1, "quotation marks"), ("...", 1, "empty"), ("the dog ran", 0, "beam must be"),
+     ("the dog ran", "2", "beam must be"), ("the dog ran", 10**9, "beam must be")],
+)  # fmt: skip
+def test_what_cannot_be_translated_is_said(text, beam, words, learner):
+    with pytest.raises(lab.LabError, match=words):
+        lab.translate(text, beam=beam)
+
+
+def test_a_model_that_writes_nothing_is_told_from_an_empty_text(learner, monkeypatch):
+    found, _ = translating._translator()
+    monkeypatch.setattr(type(found), "translate", lambda self, texts, beam: [""])
+    with pytest.raises(lab.LabError, match="ended before it wrote a word"):
+        lab.translate("the dog ran")

@@ -116,9 +116,10 @@ def handout(exam: str) -> Sheet:
     blocks = [(block.title(lang), [line(lang) for line in block.lines]) for block in found.blocks]
     sheet = Sheet(found.title(lang), blocks, exams.handouts().unofficial(lang), lang)
     if not static():
-        folder = Path.cwd() if journal.recording() else Path(tempfile.mkdtemp(prefix="transformer_lite_"))
-        path = folder / f"{exam}-{lang}.html"
+        path = Path(f"{exam}-{lang}.html")
         try:
+            folder = Path.cwd() if journal.recording() else Path(tempfile.mkdtemp(prefix="transformer_lite_"))
+            path = folder / path
             path.write_text(sheet.page(), "utf-8")
             say(message("lab.handout.written", path=path))
         except OSError as error:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer_lite import content, journal
+from transformer_lite import journal
 from transformer_lite.lab.session import LabError, friendly, in_notebook, record, say, static
 from transformer_lite.language import current, message
 
@@ -39,7 +39,8 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
     Args:
         minutes: the budget; it is turned into a number of steps (1,000 at least, so a slow machine takes longer).
         seed: of the sentences, the weights and the order.
-        again: train anew although there is one already; the old one is kept until the next time.
+        again: train anew although there is one already; the old one is kept until the next has been trained to its end and is
+            replaced. A training of the same settings that was interrupted goes on.
 
     Returns:
         The translator; None if the training was interrupted.
@@ -51,24 +52,35 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
 
     folder = _folder()
     finished = _finished(folder)
-    if again and folder.exists():
-        shutil.rmtree(folder.parent / BEFORE, ignore_errors=True)
-        folder.rename(folder.parent / BEFORE)
-    elif finished:
+    if finished and not again:
         say(message("lab.train.there", steps=f"{finished:,}"))
         return translator()
     try:
         settings = making.longer(making.GRAMMAR_SETTINGS, minutes, seed=seed)
         settings = replace(settings, at_least=0 if static() else LEAST)  # where nobody uses what it learns, the budget counts
+        if finished:
+            _put_aside(folder)
         say(message("lab.train.begins", seconds=round(60 * settings.minutes)))
         with _bar() as report:
-            made = making.on_grammar(folder, settings, report=report)
-    except Refused as refused:  # an unfinished training with another seed or budget stands there, or the setting is impossible
+            try:
+                made = making.on_grammar(folder, settings, report=report)
+            except Refused:  # an unfinished training with another seed or budget stands there, or a damaged one
+                if not again:
+                    raise
+                _put_aside(folder)
+                made = making.on_grammar(folder, settings, report=report)
+        rows = training.curve(folder)
+    except Refused as refused:
         begun = message("lab.train.begun") if (folder / training.STATE).exists() else ""
         raise LabError(f"{refused} {begun}".rstrip()) from None
+    except OSError as error:
+        raise LabError(message("lab.train.folder", folder=folder, error=error)) from None
+    except KeyboardInterrupt:  # before the first step, or after the last one
+        say(message("lab.train.stopped"))
+        return None
     from transformer_lite.explore.curves import training_picture
 
-    _show(training_picture(training.curve(folder), current()))
+    _show(training_picture(rows, current()))
     if not made.result.finished:
         say(message("lab.train.interrupted", step=made.result.step))
         return None
@@ -107,18 +119,20 @@ def translate(text: str = EXAMPLE, beam: int = 1) -> Table:
         beam: hypotheses; 1 is greedy.
 
     Raises:
-        LabError: the text is empty or too long.
+        LabError: the text is empty or too long, or the beam is no number that can be used.
     """
     from transformer_lite.explore.tables import Table
     from transformer_lite.translation import Refused, corpora, grammar
 
     found, _ = _translator()
+    if not _one_line(text):
+        raise LabError(message("translation.translator.empty"))
     try:
         words = found.translate([_one_line(text)], beam)[0].split()
     except Refused as refused:
         raise LabError(str(refused)) from None
     if not words:
-        raise LabError(message("translation.translator.empty"))
+        raise LabError(message("lab.translate.nothing"))
     doubts = found.doubts(_one_line(text))
     if doubts:
         say(doubts)
@@ -197,8 +211,28 @@ def _finished(folder: Path) -> int | None:
     try:
         about = json.loads((folder / STATE).read_text("utf-8"))
         return about["step"] if about["step"] == about["steps"] else None
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _put_aside(folder: Path) -> None:
+    """Make room for a new training. A finished one is kept, in the place of the one before it.
+
+    Raises:
+        Refused: a training is running there.
+    """
+    from transformer_lite.translation import training
+
+    if not folder.is_dir():
+        return
+    with training.alone(folder):
+        pass
+    before = folder.parent / BEFORE
+    if not _finished(folder) and before.exists():
+        shutil.rmtree(folder)
+        return
+    shutil.rmtree(before, ignore_errors=True)
+    folder.rename(before)
 
 
 def _translator() -> tuple[TextTranslator, bool]:
@@ -213,7 +247,7 @@ def _translator() -> tuple[TextTranslator, bool]:
         return _load_shipped(), False
     try:
         return TextTranslator.load(folder), True
-    except (BadModelFile, Refused, FileNotFoundError) as damaged:
+    except (BadModelFile, Refused, OSError) as damaged:
         raise LabError(message("lab.translator.damaged", folder=folder, error=damaged)) from None
 
 
@@ -227,7 +261,7 @@ def _load_shipped() -> TextTranslator:
 def _one_line(text: str) -> str:
     """``text`` as the grammar writes it: no capital at the start of "The", no full stop."""
     if not isinstance(text, str):
-        raise content.Unknown("text", repr(text), [EXAMPLE])
+        raise LabError(message("lab.translate.no_text", value=repr(text), example=EXAMPLE))
     words = text.replace(".", " ").replace(",", " ").split()
     known = {"I", "Ken", "Emi", "Tom", "Yuki", "Sundays"}
     return " ".join(word if word in known else word.lower() for word in words)
