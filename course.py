@@ -27,7 +27,9 @@ MEND, INTERRUPTED = 3, 130
 # What pip has to fetch into an empty environment with the versions in constraints.txt: measured on Linux (without and with the
 # libraries for GPUs), estimated from the size of PyTorch elsewhere.
 MEGABYTES = {"linux": (290, 2800), "darwin": (200, 200), "win32": (230, 230)}
-MEGABYTES_FOR_TESTS = 80
+# What some commands need besides, by the extra of pyproject.toml that holds it: measured on Linux in the same way.
+MEGABYTES_MORE = {"dev": 150, "translation": 55, "classroom": 27}
+HOLDS_ALL = "dev"  # this extra holds the others
 
 TEXTS = {
     "python": (
@@ -43,8 +45,20 @@ TEXTS = {
         u"Downloading the libraries it needs ({size}). This can take some minutes. Near the end, at Installing collected packages, nothing is shown for a while (about a minute, some minutes where it is slow). If you stop it, run the same command again to go on.",
     ),
     "updating": (
-        u"環境を更新します。足りないものだけをダウンロードします。",
-        u"Updating the environment. Only what is missing is downloaded.",
+        u"環境を更新します。新しくなったものと足りないものだけをダウンロードします（ふつうは少しだけで、全部が新しくなった場合でも {size} です）。",
+        u"Updating the environment. Only what is new or missing is downloaded: usually little, and where all of it is new, {size}.",
+    ),
+    "adding": (
+        u"このコマンドに必要なライブラリを環境に加えます（約 {size} MB。ダウンロードは一度だけです）。",
+        u"Adding to the environment what this command needs (about {size} MB, downloaded once).",
+    ),
+    "help": (
+        u"Transformer の教材です。python course.py で環境 .venv を作り（{size}をダウンロードします）、JupyterLab で開きます。\n"
+        u"環境ができると、python course.py --help でコマンドの一覧を、python course.py コマンド --help でそれぞれの使い方を見られます。\n"
+        u"どのコマンドにも --lang ja|en を付けられます。",
+        u"The Transformer course. python course.py makes its environment .venv (downloading {size}) and opens it in JupyterLab.\n"
+        u"From then on python course.py --help lists the commands, and python course.py COMMAND --help says how each is used.\n"
+        u"Every command takes --lang ja|en.",
     ),
     "ready": (u"環境ができました。", u"The environment is ready."),
     "no_venv": (
@@ -78,32 +92,73 @@ TEXTS = {
 }
 
 
-def language():
-    """"ja" or "en" for the texts here: --lang, else the environment, else ja. The commands themselves also know earlier choices."""
-    given = sys.argv[1:]
-    for position, argument in enumerate(given):
-        if argument.startswith("--lang="):
-            given = [argument[7:]]
-            break
+def split_language(arguments):
+    """The arguments without --lang, which may stand anywhere, and its value (None where it is not given)."""
+    rest, wanted, given = [], None, iter(arguments)
+    for argument in given:
         if argument == "--lang":
-            given = given[position + 1:position + 2]
-            break
-    else:
-        given = []
-    for name in given + [os.environ.get(each, "") for each in ("TRANSFORMER_LITE_LANG", "LC_ALL", "LC_MESSAGES", "LANGUAGE", "LANG")]:
-        if name[:2] in ("ja", "en"):
+            wanted = next(given, "")
+        elif argument.startswith("--lang="):
+            wanted = argument[len("--lang="):]
+        else:
+            rest.append(argument)
+    return rest, wanted
+
+
+def language():
+    """"ja" or "en" for the texts here, chosen as the commands choose it: --lang, else what was chosen before, else the environment,
+    else ja."""
+    names = [split_language(sys.argv[1:])[1], remembered_language()]
+    names += [os.environ.get(name) for name in ("TRANSFORMER_LITE_LANG", "LC_ALL", "LC_MESSAGES", "LANGUAGE", "LANG")]
+    for name in names:
+        if name and name[:2] in ("ja", "en"):
             return name[:2]
     return "ja"
+
+
+def journal_folder():
+    """Where the learner's journal is: `journal.home` without its libraries. The two are compared in a test."""
+    chosen = os.environ.get("TRANSFORMER_LITE_HOME")
+    if chosen:
+        return os.path.expanduser(chosen)
+    if sys.platform == "win32":
+        place = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
+    else:
+        place = os.environ.get("XDG_DATA_HOME", "").strip()
+        if not os.path.isabs(place):
+            place = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share")
+    return os.path.join(place, "transformer_lite")
+
+
+def remembered_language():
+    """The language that the learner chose last, from the journal; None where there is none, or where it cannot be read now."""
+    path = os.path.join(journal_folder(), "journal.db")
+    if os.environ.get("TRANSFORMER_LITE_RECORD") == "0" or not os.path.isfile(path):
+        return None
+    try:
+        import pathlib
+        import sqlite3
+
+        connection = sqlite3.connect(pathlib.Path(path).absolute().as_uri() + "?mode=ro", uri=True, timeout=1)
+        try:
+            newest = "SELECT subject FROM event WHERE kind = 'language' ORDER BY at DESC, number DESC LIMIT 1"
+            found = connection.execute(newest).fetchone()
+        finally:
+            connection.close()
+        return found[0] if found else None
+    except Exception:  # a damaged or locked journal, a Python without SQLite: the commands say what is wrong with it
+        return None
 
 
 def say(key, **parameters):
     """Print one text in the learner's language, whatever the console can show."""
     text = TEXTS[key][0 if language() == "ja" else 1].format(**parameters) + u"\n"
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    stream = sys.stdout if key == "help" else sys.stderr
+    encoding = getattr(stream, "encoding", None) or "utf-8"
     data = text.encode(encoding, "replace")
-    sys.stderr.flush()
-    getattr(sys.stderr, "buffer", sys.stderr).write(data)
-    sys.stderr.flush()
+    stream.flush()
+    getattr(stream, "buffer", stream).write(data)
+    stream.flush()
 
 
 # --- which environment --------------------------------------------------------------------------------------------------
@@ -143,6 +198,29 @@ def missing_tools():
     return [name for name in ("jupytext", "nbclient", "nbval", "pytest", "xdist", "ruff", "importlinter") if find_spec(name) is None]
 
 
+def extras_for(arguments):
+    """The extras of pyproject.toml that a command needs besides the course itself; ``arguments`` without --lang."""
+    command = arguments[0] if arguments else ""
+    if command in ("test", "build"):
+        return {"dev"}
+    if command in ("assign", "grade", "report"):
+        return {"classroom"}
+    if command == "score" or (command == "train" and values(arguments[1:]) not in ([], ["grammar"])):
+        return {"translation"}
+    return set()
+
+
+def values(arguments):
+    """The arguments that are neither options nor the values of options."""
+    found, is_value = [], False
+    for argument in arguments:
+        is_option = argument.startswith("--")
+        if not is_option and not is_value:
+            found.append(argument)
+        is_value = is_option and "=" not in argument and argument not in ("--json", "--segment", "--no-segment")
+    return found
+
+
 def fingerprint():
     """A hash of everything that an installed environment depends on, so that an edited comment reinstalls nothing."""
     import tomllib
@@ -162,19 +240,22 @@ def fingerprint():
 
 
 def read_stamp():
-    """What the last finished install was, or None."""
+    """What the last finished install was: its fingerprint and the extras in it; or None."""
     try:
         with open(os.path.join(venv_folder(), STAMP), "rb") as file:
             stamp = json.loads(file.read().decode("utf-8"))
-        return stamp if isinstance(stamp.get("fingerprint"), str) and isinstance(stamp.get("dev"), bool) else None
-    except (OSError, ValueError, AttributeError):
+        if isinstance(stamp.get("dev"), bool):  # as it was written before there were several extras
+            stamp["extras"] = ["dev"] if stamp["dev"] else []
+        right = isinstance(stamp.get("fingerprint"), str) and all(extra in MEGABYTES_MORE for extra in stamp["extras"])
+        return {"fingerprint": stamp["fingerprint"], "extras": set(stamp["extras"])} if right else None
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None
 
 
-def write_stamp(dev):
+def write_stamp(extras):
     path = os.path.join(venv_folder(), STAMP)
     with open(path + ".new", "wb") as file:
-        file.write(json.dumps({"fingerprint": fingerprint(), "dev": dev}).encode("utf-8"))
+        file.write(json.dumps({"fingerprint": fingerprint(), "extras": sorted(extras)}).encode("utf-8"))
     os.replace(path + ".new", path)
 
 
@@ -225,9 +306,15 @@ def installer(python):
     return None
 
 
-def size(dev):
+def together(extras):
+    """The extras that have to be named so that pip installs all of ``extras``."""
+    return {HOLDS_ALL} if HOLDS_ALL in extras else set(extras)
+
+
+def size(extras):
+    """What an empty environment has to download, in words."""
     least, most = MEGABYTES.get(sys.platform, MEGABYTES["linux"])
-    more = MEGABYTES_FOR_TESTS if dev else 0
+    more = sum(MEGABYTES_MORE[extra] for extra in together(extras))
     if least == most:
         return (u"約 {0} MB" if language() == "ja" else u"about {0} MB").format(least + more)
     if language() == "ja":
@@ -236,43 +323,47 @@ def size(dev):
         least + more, (most + more) / 1000.0)
 
 
-def install(dev):
+def install(extras):
     """Install the course into .venv with the tested versions. True if it worked; what went wrong is said."""
     command = installer(python_in(venv_folder()))
     if command is None:
         say("no_pip")
         return False
-    target = HERE + ("[dev]" if dev else "")
+    target = HERE + ("[" + ",".join(sorted(extras)) + "]" if extras else "")
     # pip's own progress bars go straight to the terminal.
     if subprocess.call(command + ["-c", os.path.join(HERE, "constraints.txt"), "-e", target], cwd=HERE) != 0:
         say("failed")
         return False
-    write_stamp(dev)
+    write_stamp(extras)
     return True
 
 
-def prepare(dev):
-    """Make sure that .venv is there and up to date. Returns an exit code; 0 is ready."""
+def prepare(extras):
+    """Make sure that .venv is there, up to date and with these extras. Returns an exit code; 0 is ready."""
     stamp = read_stamp()
     python = python_in(venv_folder())
     there = os.path.exists(python)
-    if there and stamp and stamp["fingerprint"] == fingerprint() and (stamp["dev"] or not dev):
+    held = stamp["extras"] if stamp else set()
+    wanted = together(held | extras)  # what was installed once stays: an update for studying must not make it an old mixture
+    current = stamp is not None and stamp["fingerprint"] == fingerprint()
+    if there and current and wanted == held:
         return 0
     finished_before = stamp is not None and there and works(python)
     if not works(python):
         if not make_environment():
             return MEND
         finished_before = False
-    if finished_before:
-        say("updating")
+    if not finished_before:
+        say("size", size=size(wanted))
+    elif current:
+        say("adding", size=sum(MEGABYTES_MORE[extra] for extra in wanted - held))
     else:
-        say("size", size=size(dev))
-    # What was installed for tests stays so: an update for studying must not turn it into an old mixture.
-    if install(dev or bool(stamp and stamp["dev"])):
+        say("updating", size=size(wanted))
+    if install(wanted):
         say("ready")
         return 0
-    if finished_before and (stamp["dev"] or not dev):
-        say("go_on")  # offline, say: yesterday's environment still teaches
+    if finished_before and "dev" not in wanted - held:
+        say("go_on")  # offline, say: yesterday's environment still teaches, and the commands say what they lack
         return 0
     return MEND
 
@@ -302,14 +393,19 @@ def main(arguments):
     if sys.version_info < OLDEST:
         say("python", needed=".".join(map(str, OLDEST)), found=".".join(map(str, sys.version_info[:3])))
         return MEND
-    dev = any(argument in ("test", "build") for argument in arguments)
-    if active_environment():
-        missing = missing_tools() if dev else []
+    rest = split_language(arguments)[0]
+    explaining = "--help" in rest or "-h" in rest  # that installs nothing
+    extras = set() if explaining else extras_for(rest)
+    if active_environment():  # not ours to install into; what else is missing, the commands say
+        missing = missing_tools() if "dev" in extras else []
         if missing:
             say("dev_missing", prefix=sys.prefix, names=", ".join(missing))
             return MEND
         return run(sys.executable, arguments)
-    code = prepare(dev)
+    if explaining and not (read_stamp() and works(python_in(venv_folder()))):
+        say("help", size=size(set()))
+        return 0
+    code = 0 if explaining else prepare(extras)
     return code if code else run(python_in(venv_folder()), arguments)
 
 

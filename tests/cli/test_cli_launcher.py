@@ -7,9 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from transformer_lite import cli, journal
 
 PATH = Path(__file__).resolve().parents[2] / "course.py"
 PROJECT = '[project]\nname = "x"\ndependencies = ["numpy"]\n[build-system]\nrequires = []\n'
@@ -44,6 +47,12 @@ def launcher(tmp_path, monkeypatch):
     monkeypatch.setenv("TRANSFORMER_LITE_LANG", "en")
     monkeypatch.setattr(sys, "argv", ["course.py"])
     return module
+
+
+def installed(launcher):
+    """The extras that pip was asked for, call by call."""
+    targets = [command[-1].removeprefix(launcher.HERE) for command in launcher.asked]
+    return [target[1:-1].split(",") if target else [] for target in targets]
 
 
 def test_any_python_can_read_it():
@@ -92,10 +101,107 @@ def test_tests_and_builds_add_the_tools_once_and_studying_keeps_them(launcher):
     launcher.main(["test"])
     launcher.main(["build", "--check"])
     launcher.main([])
-    assert [command[-1] for command in launcher.asked] == [launcher.HERE, launcher.HERE + "[dev]"]
+    assert installed(launcher) == [[], ["dev"]]
     (Path(launcher.HERE) / "constraints.txt").write_text("numpy==2.1\n", "utf-8")
     launcher.main([])
-    assert launcher.asked[-1][-1] == launcher.HERE + "[dev]"
+    assert installed(launcher)[-1] == ["dev"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extras"),
+    [
+        (["train", "pairs.tsv", "--out", "grammar"], ["translation"]),
+        (["train", "--json", "--minutes", "1", "a.en", "a.ja", "--out", "x"], ["translation"]),
+        (["--lang", "en", "score", "x", "test.tsv"], ["translation"]),
+        (["assign", "2", "--out", "x"], ["classroom"]),
+        (["grade", "x", "--lang=ja"], ["classroom"]),
+        (["report", "x"], ["classroom"]),
+        (["train", "grammar", "--out", "x"], []),
+        (["train", "--lang", "en", "--out", "x", "grammar"], []),
+        (["train"], []),
+        (["translate", "x", "test"], []),
+        (["study", "score"], []),
+    ],
+)
+def test_a_command_installs_what_it_needs_once_and_says_how_much(launcher, arguments, extras, capfd):
+    launcher.main([])
+    capfd.readouterr()
+    launcher.main(arguments)
+    launcher.main(arguments)
+    launcher.main([])
+    assert installed(launcher) == [[], extras] if extras else [[]]
+    said = capfd.readouterr().err
+    assert (f"about {launcher.MEGABYTES_MORE[extras[0]]} MB" in said) if extras else not said
+    assert len(launcher.ran) == 4 and launcher.ran[1][1] == arguments
+
+
+def test_extras_gather_and_the_one_for_tests_holds_the_others(launcher):
+    launcher.main(["score", "x", "y"])
+    launcher.main(["grade", "x"])
+    launcher.main(["test"])
+    launcher.main(["assign", "2", "--out", "x"])
+    assert installed(launcher) == [["translation"], ["classroom", "translation"], ["dev"]]
+    extras = tomllib.loads((PATH.parent / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set(extras) == set(launcher.MEGABYTES_MORE)
+    assert all(set(needed) <= set(extras[launcher.HOLDS_ALL]) for needed in extras.values())
+
+
+def test_an_update_says_how_much_it_may_download(launcher, capfd):
+    launcher.main(["grade", "x"])
+    first = capfd.readouterr().err
+    (Path(launcher.HERE) / "constraints.txt").write_text("numpy==2.1\n", "utf-8")
+    launcher.main([])
+    assert launcher.size({"classroom"}) in first and launcher.size({"classroom"}) in capfd.readouterr().err
+    assert launcher.size({"classroom"}) != launcher.size(set())
+
+
+def test_a_stamp_of_before_there_were_extras_is_understood(launcher):
+    launcher.main([])
+    (Path(launcher.venv_folder()) / launcher.STAMP).write_text(
+        json.dumps({"fingerprint": launcher.fingerprint(), "dev": True}), "utf-8"
+    )
+    assert launcher.main(["test"]) == launcher.main(["grade", "x"]) == 7 and len(launcher.asked) == 1
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["test", "-h"], ["build", "--help"], ["score", "--help", "--lang", "en"]])
+def test_help_installs_nothing(launcher, arguments, capfd):
+    assert launcher.main(arguments) == 0  # nothing is there yet
+    said = capfd.readouterr()
+    assert "COMMAND --help" in said.out and " MB" in said.out and not said.err
+    assert not launcher.asked and not launcher.ran and not os.path.exists(launcher.venv_folder())
+    launcher.main([])
+    (Path(launcher.HERE) / "constraints.txt").write_text("numpy==2.1\n", "utf-8")
+    assert launcher.main(arguments) == 7 and len(launcher.asked) == 1 and launcher.ran[-1][1] == arguments
+
+
+def test_the_language_chosen_before_is_used_as_the_commands_use_it(launcher, tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("TRANSFORMER_LITE_HOME", str(tmp_path / "記録 %20#?"))
+    monkeypatch.setenv("TRANSFORMER_LITE_RECORD", "1")
+    assert launcher.language() == "en" and not os.path.exists(launcher.journal_folder())
+    book = journal.Journal()
+    for lang in ("en", "ja"):
+        book.record("language", lang)
+        assert launcher.language() == lang == cli._remembered_language()
+    book.close()
+    launcher.main([])
+    assert "環境ができました" in capfd.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["course.py", "--lang", "en"])
+    assert launcher.language() == "en"
+    monkeypatch.setattr(sys, "argv", ["course.py"])
+    monkeypatch.setenv("TRANSFORMER_LITE_RECORD", "0")
+    assert launcher.language() == "en"
+    monkeypatch.setenv("TRANSFORMER_LITE_RECORD", "1")
+    Path(launcher.journal_folder(), "journal.db").write_bytes(b"no journal")
+    assert launcher.language() == "en"
+
+
+@pytest.mark.parametrize("chosen", [None, "/somewhere/else", "not/absolute"])
+def test_the_journal_is_looked_for_where_it_is_kept(launcher, chosen, monkeypatch):
+    monkeypatch.delenv("TRANSFORMER_LITE_HOME")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    if chosen:
+        monkeypatch.setenv("XDG_DATA_HOME", chosen)
+    assert Path(launcher.journal_folder()) == journal.home()
 
 
 def test_comments_reinstall_nothing_but_versions_and_dependencies_do(launcher):
@@ -148,10 +254,22 @@ def test_an_update_that_fails_offline_goes_on_with_what_there_is(launcher, capfd
     launcher.code = 1
     assert launcher.main([]) == 7
     assert "going on" in capfd.readouterr().err
+    assert launcher.main(["grade", "x"]) == 7  # which says itself what it lacks, if anything
     assert launcher.main(["test"]) == 3  # but tests need tools that were never there
 
 
-@pytest.mark.parametrize("stamp", ["", "{", "[]", "{}", '{"fingerprint": 1, "dev": true}'])
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"fingerprint": 1, "dev": true}',
+        '{"fingerprint": "a", "extras": 1}',
+        '{"fingerprint": "a", "extras": ["b"]}',
+    ],
+)
 def test_a_damaged_stamp_only_means_another_install(launcher, stamp):
     launcher.main([])
     (Path(launcher.venv_folder()) / launcher.STAMP).write_text(stamp, "utf-8")

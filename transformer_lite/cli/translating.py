@@ -43,10 +43,10 @@ def _print_json(figures: dict[str, Any]) -> None:
     print(text, flush=True)
 
 
-def _needs(*names: str) -> None:
+def _needs(command: str, *names: str) -> None:
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
-        raise cli.UserTrouble(message("cli.translation.missing", names=", ".join(missing)))
+        raise cli.UserTrouble(message("cli.translation.missing", command=command, names=", ".join(missing)))
 
 
 def train(
@@ -56,7 +56,7 @@ def train(
     """Train on ``grammar`` or on one or two files; go on where a training in ``out`` was interrupted."""
     on_grammar = list(data) == ["grammar"]
     if not on_grammar:
-        _needs("sentencepiece", "sacrebleu")
+        _needs("train", "sentencepiece", "sacrebleu")
     from transformer_lite.translation import making
 
     with _explained():
@@ -220,7 +220,7 @@ def _show(looked: Any, on_terminal: bool, picture: Path | None) -> None:
 
 def score(folder: Path, files: Sequence[Path], beam: int, tokenize: str, as_json: bool) -> int:
     """Translate the sources of parallel files and score the result against their targets."""
-    _needs("sacrebleu")
+    _needs("score", "sacrebleu")
     from transformer_lite.model import device
     from transformer_lite.translation import corpora, making, scoring
     from transformer_lite.translation.translator import TextTranslator
