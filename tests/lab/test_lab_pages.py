@@ -106,6 +106,19 @@ def test_answering_in_text_explains_and_records(capsys):
     assert event.parameters["correct"] is False and option.trap in event.parameters["traps"]
 
 
+def test_an_answer_as_the_last_line_of_a_cell_shows_nothing_but_the_explanation():
+    from IPython.core.displayhook import DisplayHook
+    from IPython.core.interactiveshell import InteractiveShell
+
+    question = first("single")
+    option = wrong_option(question)
+    grade = lab.answer(question.id, option.key)
+    assert repr(grade) == f"Grade(correct=False, traps={grade.traps})" and "chosen" not in repr(grade)
+    hook = DisplayHook(shell=InteractiveShell())
+    assert hook.compute_format_data(grade) == ({}, {})
+    assert hook.compute_format_data("text")[0]
+
+
 def test_a_number_refers_to_the_quiz_shown_last(capsys):
     lab.quiz(CHAPTER, form="text")
     with pytest.raises(lab.LabError, match="1 to"):

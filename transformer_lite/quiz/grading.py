@@ -66,6 +66,13 @@ class Grade:
     right: Any  # the right answer in the form of ``chosen``; None for a recalled answer
     place: int | None = None  # ordering: the first place (from 1) that is wrong
 
+    def __repr__(self) -> str:
+        """Short: the reasons are shown as a card, by the letters shown, and the keys in ``chosen`` are other letters."""
+        return f"Grade(correct={self.correct}, traps={self.traps})"
+
+    def _ipython_display_(self) -> None:
+        """Nothing: as the last line of a cell it stands below what has been explained already."""
+
 
 def grade(question: Question, answer: object, seed: int | str | None = None) -> Grade:
     """Grade what a learner typed or clicked, by the letters shown for ``seed``. Raises `InvalidAnswer`.
