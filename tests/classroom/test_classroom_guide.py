@@ -1,5 +1,6 @@
 """What the instructors' guides name exists, in the course as it is now, and both guides name the same."""
 
+import ast
 import re
 from functools import cache
 
@@ -7,7 +8,7 @@ import nbformat
 import pytest
 
 from transformer_lite import cli, content, course, explore, lab, practice
-from transformer_lite.classroom import assigning, questions, results, testing
+from transformer_lite.classroom import assigning, grading, questions, results, testing
 from transformer_lite.language import message
 
 LANGUAGES = ("en", "ja")
@@ -198,7 +199,7 @@ def test_commands_are_the_same_in_both_guides():
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_commands_and_options_exist(lang, capsys):
     named_options: dict[str, set[str]] = {}
-    for command, rest in re.findall(r"transformer-lite (\w+)([^\n`]*)", guide(lang)):
+    for command, rest in re.findall(r"(?:transformer-lite|python3 course\.py) (\w+)([^\n`]*)", guide(lang)):
         named_options.setdefault(command, set()).update(re.findall(r"--[\w-]+", rest))
     assert {"assign", "grade", "report"} <= set(named_options)
     everywhere = set(re.findall(r"`(--[\w-]+)", guide(lang)))
@@ -215,6 +216,17 @@ def test_commands_and_options_exist(lang, capsys):
 def test_every_status_is_explained_in_the_words_that_are_shown(lang):
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", guide(lang), re.MULTILINE)
     assert dict(rows) == {status: message(f"classroom.status.{status}", lang) for status in results.STATUSES}
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_limits_sizes_and_folders_are_those_of_the_program(lang):
+    (row,) = (line for line in guide(lang).splitlines() if line.startswith("| `timeout` |"))
+    assert re.search(rf"{grading.SECONDS} (seconds|秒)", row)
+    launcher = (DOCS.parent / "course.py").read_text("utf-8")
+    more = ast.literal_eval(re.search(r"^MEGABYTES_MORE = (.+)$", launcher, re.MULTILINE)[1])
+    assert re.search(rf"(about|約) {more['classroom']} MB", guide(lang))
+    for folder in ("source", "grading", "submitted", "autograded", "report", "feedback"):
+        assert guide(lang).count(f"`{folder}/") >= 2, folder  # in the table, and among what must not be published
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
