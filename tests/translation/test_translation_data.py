@@ -263,8 +263,8 @@ def test_rare_digits_and_letters_are_known():
     assert UNK not in pieces.encode("Q at 5 ７")
 
 
-@pytest.mark.parametrize(("sentences", "size"), [(["a b c d e"], 5), ([], 100)])
-def test_too_few_pieces_are_refused(sentences, size):
+@pytest.mark.parametrize(("sentences", "size"), [(["a b c d e"], 5), ([], 100), (["a b c d e"], 10**11)])
+def test_impossible_numbers_of_pieces_are_refused(sentences, size):
     with pytest.raises(Refused, match="--pieces"):
         Subwords.of(sentences, size)
 

@@ -115,6 +115,31 @@ def test_a_slow_machine_takes_longer_rather_than_too_few_steps(tmp_path):
     assert Trainer(model(), PAIRS, [], settings, tmp_path / "b").run().steps == training.TIMED
 
 
+def test_ctrl_c_waits_for_the_step_and_a_second_one_for_the_checkpoint(tmp_path, monkeypatch):
+    whole = model()
+    Trainer(whole, PAIRS, PAIRS[:9], SETTINGS, tmp_path / "whole").run()
+    broken = model()
+    trainer = Trainer(broken, PAIRS, PAIRS[:9], SETTINGS, tmp_path / "broken")
+    moved, save = trainer.optimiser.step, trainer.save
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted_step():
+        if trainer.step == 5:
+            signal.raise_signal(signal.SIGINT)  # after the step has been counted, before the weights have moved
+        moved()
+
+    def interrupted_save():
+        signal.raise_signal(signal.SIGINT)
+        save()
+
+    monkeypatch.setattr(trainer.optimiser, "step", interrupted_step)
+    monkeypatch.setattr(trainer, "save", interrupted_save)
+    result = trainer.run()
+    assert result.step == 5 and not result.finished and signal.getsignal(signal.SIGINT) is before
+    broken = model()
+    assert Trainer(broken, PAIRS, PAIRS[:9], SETTINGS, tmp_path / "broken").run().finished and same(whole, broken)
+
+
 def test_another_schedule_or_other_data_are_refused_in_a_used_folder(tmp_path):
     Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path).run()
     Trainer(model(), PAIRS, [], Settings(steps=2, tokens=60), tmp_path).save()

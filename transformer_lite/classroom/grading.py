@@ -20,11 +20,12 @@ from typing import Any
 
 import nbformat
 
-from transformer_lite import __version__
+from transformer_lite import __version__, content
 from transformer_lite.classroom import assigning, results, sandbox, submission, testing
 from transformer_lite.classroom.assigning import ANSWERS, QUESTIONS, ClassroomError
 from transformer_lite.classroom.inside import STUDENT
 from transformer_lite.classroom.results import Note, Row, TestScore
+from transformer_lite.content.loading import cache_dir
 from transformer_lite.course.files import replace as write_whole
 from transformer_lite.language import message
 
@@ -150,8 +151,18 @@ def _prepared(folder: Path, manifest: dict[str, Any], fresh: Path) -> Assignment
         )
     shutil.rmtree(fresh / "release")
     (place / path.name).unlink()  # it holds the solutions, and nbgrader has all it needs of it in the gradebook
+    _with_library(fresh)
     digest = hashlib.sha256(data + json.dumps(manifest["tests"], sort_keys=True).encode()).hexdigest()
     return Assignment(manifest, notebook, fresh, digest)
+
+
+def _with_library(fresh: Path) -> None:
+    """Put the compiled questions and traps where the notebooks will look for them: reading the YAML takes seconds, each time."""
+    content.library()
+    kept = fresh / sandbox.HOME / "cache"
+    kept.mkdir(parents=True)
+    for path in cache_dir().glob("library-*.json"):
+        shutil.copyfile(path, kept / path.name)
 
 
 def _grade_all(

@@ -24,6 +24,7 @@ import transformer_lite
 from transformer_lite import content
 
 INSIDE = "/course"  # where the folder that may be written lies
+HOME = ".transformer_lite"  # in that folder
 MEMORY, FILE, PROCESSES, OPEN = 4 * 2**30, 200 * 2**20, 256, 512
 LIBRARIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM = (*LIBRARIES, "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
@@ -103,7 +104,7 @@ def run(
         "OPENBLAS_NUM_THREADS": "1",
         "TRANSFORMER_LITE_STATIC": "1",
         "TRANSFORMER_LITE_RECORD": "0",
-        "TRANSFORMER_LITE_HOME": f"{inside}/.transformer_lite",
+        "TRANSFORMER_LITE_HOME": f"{inside}/{HOME}",
         **environment,
     }
     if trusted:

@@ -57,7 +57,10 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
         return translator()
     try:
         settings = making.longer(making.GRAMMAR_SETTINGS, minutes, seed=seed)
-        settings = replace(settings, at_least=0 if static() else LEAST)  # where nobody uses what it learns, the budget counts
+    except Refused as refused:
+        raise LabError(str(refused)) from None
+    settings = replace(settings, at_least=0 if static() else LEAST)  # where nobody uses what it learns, the budget counts
+    try:
         if finished:
             _put_aside(folder)
         say(message("lab.train.begins", seconds=round(60 * settings.minutes)))

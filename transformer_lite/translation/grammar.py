@@ -10,6 +10,7 @@ be learned is the order (the verb goes last, a relative clause before its noun),
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -388,6 +389,19 @@ def gloss(word: str, lang: str) -> str:
     if word in _ROLES:
         return f"({_ROLES[word][lang != 'ja']})"
     return _dictionary().get(word, "")
+
+
+_CAPITALS = {word.lower(): word for word in ("I", "Sundays", *(name for name, _ in NAMES))}
+
+
+def tidied(text: str) -> str:
+    """An English sentence as the grammar writes it: small letters but in I and names, no full stop and the like.
+
+    >>> tidied("The dog chased ken, and i RAN!")
+    'the dog chased Ken and I ran'
+    """
+    words = re.sub("[.,!?。、．，！？]", " ", text).split()
+    return " ".join(_CAPITALS.get(word.lower(), word.lower()) for word in words)
 
 
 FUNCTION_WORDS = frozenset({"が", "を", "は", "の", "で", "に", "たち"})  # Japanese; they carry no content of their own

@@ -21,6 +21,7 @@ from transformer_lite.translation.translator import ABOUT, SOURCE, TextTranslato
 from transformer_lite.translation.vocabulary import Subwords, Words
 
 Report = Callable[[Progress], None]
+FEW_PAIRS = 5_000  # of real text: too few to learn to translate from
 SHARE_DEV, MOST_DEV = 0.02, 500  # of a user's corpus, held back to choose the best model by
 
 # Post-LN, as in the paper, and two decoder layers: with one, the last layer looks at a word's neighbours more often.

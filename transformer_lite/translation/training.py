@@ -11,11 +11,13 @@ import hashlib
 import json
 import math
 import os
+import signal
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_lite.language import message
 from transformer_lite.model import saving
 from transformer_lite.translation import Refused
 from transformer_lite.translation.batching import Batch, Ids, batch_of, plan
@@ -33,6 +36,7 @@ STATE, TENSORS, CURVE, LOCK = "training.json", "training.safetensors", "curve.cs
 COLUMNS = ("step", "loss", "learning_rate", "tokens", "dev_loss")  # of the curve
 LARGEST_SEED = 2**63 - 1  # of torch
 TIMED, SHARE_TIMED = 20, 0.02  # so many steps at least, and so much of the minutes, tell how long a step takes
+FEW_STEPS = 1_000  # with fewer, hardly a model learns to translate
 MARGIN = 0.92  # of the minutes for steps; the rest is for validation and writing
 
 
@@ -214,7 +218,14 @@ class Trainer:
         self._cut_curve()
 
     def run(self, report: Callable[[Progress], None] = lambda progress: None) -> Result:
-        """Train to the last step, or until it is interrupted (Ctrl-C): then what is done is saved and can be continued."""
+        """Train to the last step, or until it is interrupted (Ctrl-C): then what is done is saved and can be continued.
+
+        A step that is being taken is taken to its end first, and saving is not interrupted by a second Ctrl-C.
+        """
+        with _asked_to_stop(self.spread.size == 1) as asked:
+            return self._run(report, asked)
+
+    def _run(self, report: Callable[[Progress], None], asked: list[int]) -> Result:
         started = reported = time.monotonic()
         counted = 0
         self.model.train()
@@ -238,6 +249,8 @@ class Trainer:
                 reported, counted = now, 0
                 if checked is not None:
                     self.save()
+                if asked and self.step != self.steps:
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
             self.save()
             return Result(self.step, self.steps or 0, self.best, time.monotonic() - started, finished=False)
@@ -343,12 +356,19 @@ class Trainer:
         except (ValueError, KeyError, TypeError, OSError, SafetensorError) as error:
             raise Refused("training.no_resume", path=path, error=error) from None
         # More minutes or steps than before are not the same schedule either.
-        if replace(before, check_every=self.settings.check_every) != self.settings or begun_with != (len(self.pairs), self.data):
-            raise Refused("training.other_settings", folder=self.folder, before=before, pairs=about["pairs"])
+        differences = [*_differences(before, self.settings), *self._other_data(*begun_with)]
+        if differences:
+            raise Refused("training.other_settings", folder=self.folder, differences="; ".join(differences))
         try:
             self._take(about, tensors)
         except (KeyError, TypeError, RuntimeError) as error:  # tensors that are missing or of another shape
             raise Refused("training.no_resume", path=path, error=error) from None
+
+    def _other_data(self, pairs: int, data: str) -> list[str]:
+        """How these data differ from those that the training was begun with, in words."""
+        if pairs != len(self.pairs):
+            return [message("translation.training.other_pairs", before=f"{pairs:,}", now=f"{len(self.pairs):,}")]
+        return [] if data == self.data else [message("translation.training.other_sentences")]
 
     @torch.no_grad()
     def _take(self, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
@@ -388,6 +408,28 @@ class Trainer:
         path.write_text("".join(f"{line}\n" for line in lines[:1] + kept), "utf-8")
 
 
+def _differences(before: Settings, now: Settings) -> list[str]:
+    """What differs between two schedules, each as "name: then → now". How often it is saved, and how many steps there are at least
+    once the minutes have been turned into steps, is no matter."""
+
+    def budget(settings: Settings) -> str:
+        return f"minutes: {settings.minutes:g}" if settings.steps is None else f"steps: {settings.steps}"
+
+    old, new = asdict(before), asdict(now)
+    others = [name for name in old if name not in ("steps", "minutes", "at_least", "check_every") and old[name] != new[name]]
+    changed = [f"{budget(before)} → {budget(now)}"] if budget(before) != budget(now) else []
+    return changed + [f"{name}: {old[name]} → {new[name]}" for name in others]
+
+
+def finished(folder: Path) -> int | None:
+    """The steps of a training that has come to its end in ``folder``; None if there is none, or an unfinished one."""
+    try:
+        about = json.loads((folder / STATE).read_text("utf-8"))
+        return about["step"] if about["step"] == about["steps"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep ``folder`` for this process while it trains there. The system lets go of it when the process ends, however it ends.
@@ -408,6 +450,30 @@ def alone(folder: Path) -> Iterator[None]:
         finally:
             with suppress(OSError):  # Windows deletes no open file; it does no harm there
                 (folder / LOCK).unlink()
+
+
+@contextmanager
+def _asked_to_stop(patiently: bool) -> Iterator[list[int]]:
+    """The interrupts (Ctrl-C) so far: a list that grows, where they would otherwise break in anywhere. The third one does.
+
+    Args:
+        patiently: False, as outside of the main thread: interrupts break in as ever.
+    """
+    asked: list[int] = []
+
+    def ask(number: int, frame: Any) -> None:
+        asked.append(number)
+        if len(asked) > 2:
+            raise KeyboardInterrupt
+
+    if not patiently or threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _lock(descriptor: int) -> None:

@@ -16,7 +16,7 @@ from torch import nn
 
 from transformer_lite.language import message
 from transformer_lite.model import Transformer, saving
-from transformer_lite.translation import Refused, vocabulary
+from transformer_lite.translation import Refused, grammar, vocabulary
 from transformer_lite.translation.batching import padded
 from transformer_lite.translation.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 
@@ -92,6 +92,15 @@ class TextTranslator:
         self.target.save(folder / TARGET)
         (folder / ABOUT).write_text(json.dumps(self.about, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
+    @property
+    def on_grammar(self) -> bool:
+        """Whether it was trained on the sentences of the course's grammar."""
+        return self.about.get("data") == "grammar"
+
+    def tidied(self, text: str) -> str:
+        """``text`` as it was written in training: for the grammar's translator see `grammar.tidied`; for others as it is."""
+        return grammar.tidied(text) if self.on_grammar else text
+
     def unknown(self, text: str) -> list[str]:
         """The words of ``text``, parted by spaces, that hold something the model has never seen."""
         return [word for word in text.split() if UNK in self.source.encode(word)]
@@ -114,8 +123,10 @@ class TextTranslator:
         if len(unknown) == len(text.split()):
             known = [token.strip("▁") for token in self.source.tokens(range(UNK + 1, len(self.source)))]
             examples = [token for token in known if len(token) > 2][:5]
-            return message("translation.translator.all_unknown", examples=", ".join(examples))
-        return message("translation.translator.some_unknown", words=", ".join(unknown[:10]))
+            doubts = message("translation.translator.all_unknown", examples=", ".join(examples))
+        else:
+            doubts = message("translation.translator.some_unknown", words=", ".join(unknown[:10]))
+        return doubts + message("translation.translator.grammar_words") if self.on_grammar else doubts
 
     def translate(
         self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6, max_new_tokens: int | None = None, rows: int = 64

@@ -91,7 +91,7 @@ class Subwords:
         learned, sentences = io.BytesIO(), list(sentences)
         try:
             cls._learn(sentencepiece.SentencePieceTrainer, sentences, size, learned)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:  # ValueError: a number of pieces that SentencePiece cannot even read
             raise Refused("training.pieces", pieces=size, error=str(error).rpartition("] ")[2] or error) from None
         return cls(learned.getvalue())
 
