@@ -30,14 +30,15 @@ _trained: TextTranslator | None = None  # by this kernel
 
 
 @friendly
-def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextTranslator | None:
+def train(minutes: float | None = None, seed: int = 0, again: bool = False) -> TextTranslator | None:
     """Train a small English-Japanese translator on the course's grammar, with a progress bar, and show how it went.
 
     What is trained is kept as the learner's own, and the later chapters use it. Interrupted, it goes on where it was when it is
     called again. Where nothing is recorded (a build, a test), it is trained all the same and kept until the kernel ends.
 
     Args:
-        minutes: the budget; it is turned into a number of steps (1,000 at least, so a slow machine takes longer).
+        minutes: the budget; it is turned into a number of steps. None: 0.7, but 1,000 steps at least, so that a slow machine takes
+            longer.
         seed: of the sentences, the weights and the order.
         again: train anew although there is one already; the old one is kept until the next has been trained to its end and is
             replaced. A training of the same settings that was interrupted goes on.
@@ -56,14 +57,16 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
         say(message("lab.train.there", steps=f"{finished:,}"))
         return translator()
     try:
-        settings = making.longer(making.GRAMMAR_SETTINGS, minutes, seed=seed)
+        settings = making.longer(making.GRAMMAR_SETTINGS, MINUTES if minutes is None else minutes, seed=seed)
     except Refused as refused:
         raise LabError(str(refused)) from None
-    settings = replace(settings, at_least=0 if static() else LEAST)  # where nobody uses what it learns, the budget counts
+    # Where the learner says how long, or nobody uses what it learns, the budget alone counts.
+    settings = replace(settings, at_least=LEAST if minutes is None and not static() else 0)
     try:
         if finished:
             _put_aside(folder)
-        say(message("lab.train.begins", seconds=round(60 * settings.minutes)))
+        begins = "lab.train.begins_at_least" if settings.at_least else "lab.train.begins"
+        say(message(begins, seconds=round(60 * settings.minutes), steps=f"{settings.at_least:,}"))
         with _bar() as report:
             try:
                 made = making.on_grammar(folder, settings, report=report)
@@ -98,6 +101,8 @@ def train(minutes: float = MINUTES, seed: int = 0, again: bool = False) -> TextT
             unseen=f"{100 * figures['exact_unseen']:.1f}", held_out=f"{100 * figures['exact_held_out']:.1f}",
         )
     )  # fmt: skip
+    if figures["steps"] < LEAST and not static():
+        say(message("lab.train.few", steps=figures["steps"], least=f"{LEAST:,}"))
     return made.translator
 
 
@@ -128,21 +133,22 @@ def translate(text: str = EXAMPLE, beam: int = 1) -> Table:
     from transformer_lite.translation import Refused, corpora, grammar
 
     found, _ = _translator()
-    if not _one_line(text):
+    sentence = _one_line(text, found)
+    if not sentence:
         raise LabError(message("translation.translator.empty"))
     try:
-        words = found.translate([_one_line(text)], beam)[0].split()
+        words = found.translate([sentence], beam)[0].split()
     except Refused as refused:
         raise LabError(str(refused)) from None
     if not words:
         raise LabError(message("lab.translate.nothing"))
-    doubts = found.doubts(_one_line(text))
+    doubts = found.doubts(sentence)
     if doubts:
         say(doubts)
     lang = current()
-    title = message("lab.translate.title", source=_one_line(text), target=corpora.joined(" ".join(words)))
+    title = message("lab.translate.title", source=sentence, target=corpora.joined(" ".join(words)))
     if lang == "ja":  # what a Japanese reader may not know are the English words
-        source = _one_line(text).split()
+        source = sentence.split()
         rows = [source, [grammar.gloss(word, lang) for word in source]]
         names = [message("lab.translate.english"), message("lab.translate.meaning")]
     else:
@@ -167,7 +173,7 @@ def look(text: str) -> dict[str, Any]:
     from transformer_lite.translation import grammar
 
     found, own = _translator()
-    text = _one_line(text)
+    text = _one_line(text, found)
     looked = found.look(text, beam=1)
     lang = current()
     return {
@@ -207,15 +213,9 @@ def _folder() -> Path:
 
 def _finished(folder: Path) -> int | None:
     """The steps of a training that has ended there; None if there is none, or an unfinished one."""
-    import json
+    from transformer_lite.translation import training
 
-    from transformer_lite.translation.training import STATE
-
-    try:
-        about = json.loads((folder / STATE).read_text("utf-8"))
-        return about["step"] if about["step"] == about["steps"] else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return training.finished(folder)
 
 
 def _put_aside(folder: Path) -> None:
@@ -261,13 +261,11 @@ def _load_shipped() -> TextTranslator:
     return TextTranslator.load(shipped())
 
 
-def _one_line(text: str) -> str:
+def _one_line(text: str, translator: TextTranslator) -> str:
     """``text`` as the grammar writes it: no capital at the start of "The", no full stop."""
     if not isinstance(text, str):
         raise LabError(message("lab.translate.no_text", value=repr(text), example=EXAMPLE))
-    words = text.replace(".", " ").replace(",", " ").split()
-    known = {"I", "Ken", "Emi", "Tom", "Yuki", "Sundays"}
-    return " ".join(word if word in known else word.lower() for word in words)
+    return " ".join(translator.tidied(text).split())
 
 
 # --- what is shown meanwhile ---

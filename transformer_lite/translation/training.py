@@ -409,8 +409,10 @@ class Trainer:
 
 
 def _differences(before: Settings, now: Settings) -> list[str]:
-    """What differs between two schedules, each as "name: then → now". How often it is saved, and how many steps there are at least
-    once the minutes have been turned into steps, is no matter."""
+    """What differs between two schedules, each as "name: then → now".
+
+    It may be saved more or less often than before, and the least number of steps counts only until there is a number of steps.
+    """
 
     def budget(settings: Settings) -> str:
         return f"minutes: {settings.minutes:g}" if settings.steps is None else f"steps: {settings.steps}"
