@@ -97,6 +97,7 @@ def test_a_class_of_thirty(course, release, tmp_path):
         assert lost.exercise == "attention" and lost.part not in ("form", "values")
     notes = {name: [note.code for note in row.notes] for name, row in rows.items()}
     assert notes["symlink"] == ["link"] and notes["duplicate"] == ["duplicate"] and notes["deleted_tests"] == ["restored"]
+    assert notes["exit"] == ["kernel_died"] and notes["deaf_loop"] == ["too_much_time"]
     assert set(notes["elsewhere"]) == {"renamed", "bom", "kernel", "names_lost"}
 
 

@@ -378,6 +378,8 @@ def _decided(
         happened.append("timeout" if run.ended.get("timeout") else "died" if run.ended.get("died") else "failed")
         if run.ended.get("stopped"):
             sheet.notes.append(Note(f"too_much_{run.ended['stopped']}"))
+        elif run.ended.get("died"):
+            sheet.notes.append(Note("kernel_died"))
         else:
             sheet.notes.append(Note("not_graded", {"log": run.ended.get("log", "").strip()[-500:]}))
     elif any(kind in STOPPED for kind in run.raised()):
