@@ -403,7 +403,8 @@ def test_it_can_start_elsewhere_and_says_what_it_cannot():
     bench = explorer("block-builder")("en", goal="encoder", slots=("masked", "norm"), joined="before")
     assert bench.slots == ["masked", "norm", "", "", "", ""] and bench.initial["joined"] == "before"
     for wrong, told in (({"goal": "both"}, "goal must be one of"), ({"joined": "x"}, "joined must be one of"),
-                        ({"slots": ("norm",) * 7}, "at most 6"), ({"slots": ("attention",)}, "slots must hold")):  # fmt: skip
+                        ({"slots": ("norm",) * 7}, "at most 6"), ({"slots": ("attention",)}, "slots must hold"),
+                        ({"slots": 5}, "slots must be a list"), ({"slots": [["norm"]]}, "slots must hold")):  # fmt: skip
         with pytest.raises(ValueError, match=told):
             explorer("block-builder")("en", **wrong)
     with pytest.raises(ValueError, match="language"):

@@ -333,7 +333,10 @@ def test_it_can_start_elsewhere_and_says_what_it_cannot():
     bench = explorer("crossover")("en", n=100_000, view="layer")
     assert bench.setting == PRESETS["book_layer"][0] and bench.initial["n"] == 100_000
     for wrong, told in (
-        ({"n": 2}, "n must be between 4 and 131072; got 2"),
+        ({"n": 2}, "n must be a whole number between 4 and 131072; got 2"),
+        ({"n": "8"}, "n must be a whole number .* got '8'"),
+        ({"d_model": 65.5}, "d_model must be a whole number .* got 65.5"),
+        ({"n": None}, "n must be a whole number .* got None"),
         ({"neighbours": 7}, "neighbours must be one of 8, 16"),
         ({"ratio": 3}, "ratio must be one of 1, 2, 4; got 3"),
     ):

@@ -356,6 +356,7 @@ def test_it_can_start_elsewhere_and_says_what_it_cannot():
     for wrong, told in (
         ({"mask": "padding"}, "mask must be one of none, causal"),
         ({"at": 5}, "at must be one of 0 to 4; got 5"),
+        ({"at": 2.0}, "at must be one of 0 to 4; got 2.0"),
     ):
         with pytest.raises(ValueError, match=told):
             explorer("family-switch")("en", **wrong)

@@ -329,6 +329,8 @@ def test_it_can_start_elsewhere_and_says_what_it_cannot():
     for wrong, told in (
         ({"d_model": 500}, "d_model must be one of 64, 128"),
         ({"vocab_size": 10}, "between 1000 and 60000; got 10"),
+        ({"vocab_size": "x"}, "vocab_size must be a whole number .* got 'x'"),
+        ({"vocab_size": 1000.5}, "vocab_size must be a whole number .* got 1000.5"),
     ):
         with pytest.raises(ValueError, match=told):
             explorer("parameter-ledger")("en", **wrong)

@@ -282,7 +282,9 @@ def test_what_the_browser_sends_arrives_and_an_unknown_position_is_refused():
 def test_it_can_start_elsewhere_and_says_what_it_cannot():
     bench = explorer("shift-viewer")("en", shift=True, position=5)
     assert bench.state == State("dog-en", True, True, 5) and bench.initial["position"] == 5
-    for wrong, told in (({"sentence": "dog"}, "sentence must be one of dog-ja"), ({"position": 6}, "one of 0 to 5; got 6")):
+    for wrong, told in (({"sentence": "dog"}, "sentence must be one of dog-ja"), ({"position": 6}, "one of 0 to 5; got 6"),
+                        ({"sentence": ["dog-ja"]}, "sentence must be one of"), ({"position": 2.0}, "got 2.0"),
+                        ({"position": True}, "got True")):  # fmt: skip
         with pytest.raises(ValueError, match=told):
             explorer("shift-viewer")("en", **wrong)
     with pytest.raises(ValueError, match="language"):

@@ -96,12 +96,14 @@ def explorer(lang: str, **state: Any) -> Any:
     """
     check_language(lang)
     first = START._replace(**state)
+    if not isinstance(first.slots, list | tuple):
+        raise ValueError(f"slots must be a list of pieces; got {first.slots!r}.")
     slots = tuple(first.slots)
     first = first._replace(slots=slots + ("",) * (N_SLOTS - len(slots)))
     for name, value, known in (("goal", first.goal, GOALS), ("joined", first.joined, JOINED)):
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}.")
-    if len(slots) > N_SLOTS or not set(slots) <= {*PIECES, ""}:
+    if len(slots) > N_SLOTS or any(piece not in (*PIECES, "") for piece in slots):
         raise ValueError(f'slots must hold at most {N_SLOTS} of {", ".join(PIECES)} or ""; got {slots!r}.')
     return picture(lang, first) if static() else widget_class()(lang, first)
 

@@ -90,8 +90,8 @@ def explorer(lang: str, **sizes: Any) -> Any:
     check_language(lang)
     first = START._replace(**sizes)
     for name, (smallest, largest) in {"n": LENGTHS, "d_model": WIDTHS}.items():
-        if not smallest <= getattr(first, name) <= largest:
-            raise ValueError(f"{name} must be between {smallest} and {largest}; got {getattr(first, name)!r}.")
+        if not isinstance(getattr(first, name), int) or not smallest <= getattr(first, name) <= largest:
+            raise ValueError(f"{name} must be a whole number between {smallest} and {largest}; got {getattr(first, name)!r}.")
     for name, offered in {**{name: CHOICES[name] for name in ("kernel", "neighbours")}, "ratio": RATIOS, "view": VIEWS}.items():
         if getattr(first, name) not in offered:
             raise ValueError(f"{name} must be one of {', '.join(map(str, offered))}; got {getattr(first, name)!r}.")

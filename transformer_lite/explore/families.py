@@ -99,7 +99,7 @@ def explorer(lang: str, **switches: Any) -> Any:
     for name, known in _SWITCHES.items():
         if getattr(first, name) not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}; got {getattr(first, name)!r}.")
-    if first.at not in range(N_WORDS):
+    if type(first.at) is not int or first.at not in range(N_WORDS):
         raise ValueError(f"at must be one of 0 to {N_WORDS - 1}; got {first.at!r}.")
     return picture(lang, first) if static() else widget_class()(lang, first)
 

@@ -116,8 +116,8 @@ def explorer(lang: str, **sizes: Any) -> Any:
         if getattr(first, name) not in offered:
             raise ValueError(f"{name} must be one of {', '.join(map(str, offered))}; got {getattr(first, name)!r}.")
     smallest, largest, _ = VOCAB
-    if not smallest <= first.vocab_size <= largest:
-        raise ValueError(f"vocab_size must be between {smallest} and {largest}; got {first.vocab_size!r}.")
+    if not isinstance(first.vocab_size, int) or not smallest <= first.vocab_size <= largest:
+        raise ValueError(f"vocab_size must be a whole number between {smallest} and {largest}; got {first.vocab_size!r}.")
     return picture(lang, first) if static() else widget_class()(lang, first)
 
 

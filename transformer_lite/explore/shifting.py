@@ -68,9 +68,9 @@ def explorer(lang: str, **state: Any) -> Any:
     """
     check_language(lang)
     first = START._replace(**{"sentence": f"dog-{lang}", **state})
-    if first.sentence not in SENTENCES:
+    if first.sentence not in tuple(SENTENCES):
         raise ValueError(f"sentence must be one of {', '.join(SENTENCES)}; got {first.sentence!r}.")
-    if first.position not in range(N_LABELS):
+    if type(first.position) is not int or first.position not in range(N_LABELS):
         raise ValueError(f"position must be one of 0 to {N_LABELS - 1}; got {first.position!r}.")
     return picture(lang, first) if static() else widget_class()(lang, first)
 
