@@ -37,6 +37,26 @@ def test_it_is_trained_kept_and_used_by_the_chapters_after_it(learner, monkeypat
     assert "already" in capsys.readouterr().out and again.translate(sentence) == found.translate(sentence)
 
 
+@pytest.mark.parametrize(("given", "least", "seconds"), [({}, 1_000, 42), ({"minutes": 0.05}, 0, 3), ({"minutes": 0.7}, 0, 42)])
+def test_the_minutes_that_are_asked_for_count_and_the_usual_ones_are_a_floor(given, least, seconds, learner, monkeypatch, capsys):
+    asked = []
+
+    def stop(folder, settings, report):
+        asked.append(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(making, "on_grammar", stop)
+    monkeypatch.setattr(making, "GRAMMAR_SETTINGS", Settings(minutes=0.7))
+    assert lab.train(**given) is None
+    said = capsys.readouterr().out
+    assert asked[0].at_least == least and f"about {seconds} seconds" in said and ("1,000 steps" in said) is bool(least)
+
+
+def test_few_steps_are_noted(learner, capsys):
+    lab.train(minutes=1)
+    assert "Only 6 steps" in capsys.readouterr().out
+
+
 def test_training_anew_keeps_the_old_one_once(learner, monkeypatch):
     lab.train()
     old = (learner / "translator" / "weights.safetensors").read_bytes()

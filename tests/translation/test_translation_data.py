@@ -257,6 +257,13 @@ def test_subwords_there_and_back_without_changing_full_width_digits(tmp_path):
     assert vocabulary.load(tmp_path / "v").encode(sentences[1]) == pieces.encode(sentences[1])
 
 
+def test_what_the_grammar_writes_is_tidy():
+    written = [" ".join(pair.source) for pair in grammar.split(0, 3_000, 0, 0, 200).train]
+    assert [grammar.tidied(text) for text in written] == written
+    assert [grammar.tidied(text[0].upper() + text[1:] + ".") for text in written] == written
+    assert grammar.tidied(" The dog ran, and i SWAM on sundays! ") == "the dog ran and I swam on Sundays"
+
+
 def test_rare_digits_and_letters_are_known():
     sentences = ["the dog chased the cat"] * 3_000 + ["７ 犬", "at 5 o'clock, Q"]
     pieces = Subwords.of(sentences, size=60)

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as trouble:
-        return _explained(trouble)
+        return _explained(trouble, given[0] if given and given[0] in COMMANDS else "")
 
 
 def _run(arguments: list[str]) -> int:
@@ -76,12 +76,12 @@ def _run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else DONE
 
 
-def _explained(trouble: Exception) -> int:
+def _explained(trouble: Exception, command: str = "") -> int:
     """Say what went wrong in one paragraph and return the exit code that fits."""
     from transformer_lite import course
 
     if callable(getattr(trouble, "format_message", None)) and hasattr(trouble, "exit_code"):  # a wrong option or argument
-        _say(message("cli.usage", problem=trouble.format_message().rstrip(".")), error=True)
+        _say(message("cli.usage", problem=_usage(trouble), command=f"{command} --help".strip()), error=True)
         return USAGE
     if isinstance(trouble, content.Unknown):
         _say(str(trouble), error=True)
@@ -91,6 +91,27 @@ def _explained(trouble: Exception) -> int:
         return MEND
     _say(message("cli.our_fault", error=f"{type(trouble).__name__}: {trouble}", log=_log(trouble)), error=True)
     return OUR_FAULT
+
+
+def _usage(trouble: Any) -> str:
+    """What is wrong with an option or argument, in the language in use; as the library says it where it is nothing usual."""
+    said = trouble.format_message().rstrip(".")
+    name = getattr(trouble, "option_name", None) or next(iter(re.findall("'([^']+)'", said)), "")
+    kind = type(trouble).__name__
+    if kind == "MissingParameter":
+        return message("cli.usage_missing", name=name)
+    if kind == "NoSuchOption":
+        return message("cli.usage_no_option", name=name, near=", ".join(trouble.possibilities or ()) or "-")
+    if kind == "BadOptionUsage":
+        return message("cli.usage_no_value", name=name)
+    if kind == "BadParameter":
+        if least := re.search(r"(?:equal to |>=)\s*(-?\d+)$", said):
+            return message("cli.usage_least", name=name, least=least[1])
+        wanted = "number" if "integer" in said or "number" in said or "float" in said else "value"
+        return message(f"cli.usage_{wanted}", name=name, problem=said)
+    if extra := re.search(r"unexpected extra arguments?(?:\(s\))? \((.+)\)", said):
+        return message("cli.usage_extra", names=extra[1])
+    return said
 
 
 def _log(trouble: BaseException) -> str:

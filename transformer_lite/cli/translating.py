@@ -54,16 +54,19 @@ def train(
     segment: bool | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Train on ``grammar`` or on one or two files; go on where a training in ``out`` was interrupted."""
+    if minutes is not None and steps is not None:
+        raise cli.UserTrouble(message("cli.translation.one_budget"))
     on_grammar = list(data) == ["grammar"]
     if not on_grammar:
         _needs("train", "sentencepiece", "sacrebleu")
-    from transformer_lite.translation import making
+    from transformer_lite.translation import making, training
 
+    already = training.finished(out)
     with _explained():
         usual = making.GRAMMAR_SETTINGS if on_grammar else making.TEXT_SETTINGS
         settings = making.longer(usual, minutes, steps, seed)
         try:
-            with _bar(as_json) as report:
+            with _bar(as_json or bool(already)) as report:
                 if on_grammar:
                     made = making.on_grammar(out, settings, report=report)
                 else:
@@ -76,9 +79,7 @@ def train(
     if as_json:
         _print_json(figures)
     else:
-        validated = figures["dev_loss"] is not None
-        loss = message("cli.translation.dev_loss", loss=f"{figures['dev_loss']:.3f}") if validated else ""
-        cli._say(message("cli.translation.trained", out=out, step=figures["step"], loss=loss))
+        cli._say(_how_it_went(figures, out, already, settings.check_every))
         for name in ("exact_unseen", "exact_held_out", "content_words_aligned", "alignment_error"):
             if name in figures:
                 cli._say(message(f"cli.translation.{name}", share=f"{100 * figures[name]:.1f}"))
@@ -88,7 +89,24 @@ def train(
             cli._say(message("cli.translation.dev_bleu", bleu=figures["dev_bleu"], nearest=figures["nearest_bleu"]))
         if not figures["finished"]:
             cli._say(message("cli.translation.interrupted"))
+    if figures["finished"] and figures["steps"] < training.FEW_STEPS:
+        cli._say(message("cli.translation.few_steps", steps=figures["steps"]), error=True)
+    if not on_grammar and figures["pairs"] < making.FEW_PAIRS:
+        cli._say(message("cli.translation.few_pairs", pairs=f"{figures['pairs']:,}"), error=True)
     return cli.DONE if figures["finished"] else cli.INTERRUPTED
+
+
+def _how_it_went(figures: dict[str, Any], out: Path, already: int | None, check_every: int) -> str:
+    """How far the training came, and whether there is a model now."""
+    from transformer_lite.model import saving
+
+    if already:
+        return message("cli.translation.already", out=out, step=already)
+    if not (out / saving.WEIGHTS).is_file():
+        return message("cli.translation.no_model_yet", step=figures["step"], first=check_every)
+    validated = figures["dev_loss"] is not None
+    loss = message("cli.translation.dev_loss", loss=f"{figures['dev_loss']:.3f}") if validated else ""
+    return message("cli.translation.trained", out=out, step=figures["step"], loss=loss)
 
 
 @contextmanager
@@ -135,11 +153,12 @@ def translate(folder: Path, text: str | None, beam: int, show_attention: bool, p
         refused = 0
         for start in range(0, len(lines), AT_ONCE):
             here = lines[start : start + AT_ONCE]
-            troubles = [_trouble(translator, line) for line in here]
-            written = translator.translate(["" if trouble else line for line, trouble in zip(here, troubles, strict=True)], beam)
-            for number, (line, trouble, translation) in enumerate(zip(here, troubles, written, strict=True), start + 1):
-                warning = trouble or translator.doubts(line)
-                if warning:
+            asked = [translator.tidied(line) for line in here]
+            troubles = [_trouble(translator, each) for each in asked]
+            written = translator.translate(["" if trouble else each for each, trouble in zip(asked, troubles, strict=True)], beam)
+            rows = zip(here, asked, troubles, written, strict=True)
+            for number, (line, sentence, trouble, translation) in enumerate(rows, start + 1):
+                for warning in [trouble] if trouble else _doubts(translator, sentence, translation):
                     named = message("cli.translation.line", line=number, warning=warning) if len(lines) > 1 else warning
                     cli._say(named, error=True)
                 refused += trouble is not None
@@ -148,9 +167,16 @@ def translate(folder: Path, text: str | None, beam: int, show_attention: bool, p
                     _print_json({"source": line, "target": translation})
                 elif trouble is None or len(lines) > 1:  # one line of the output for each of the input
                     cli._say(translation)
-                if line.strip() and trouble is None and (show_attention or picture):
-                    _show(translator.look(line, beam=beam), show_attention and not as_json, picture)
+                if sentence.strip() and trouble is None and (show_attention or picture):
+                    _show(translator.look(sentence, beam=beam), show_attention and not as_json, picture)
     return cli.MEND if refused else cli.DONE
+
+
+def _doubts(translator: Any, sentence: str, translation: str) -> list[str]:
+    """What speaks against a translation: words that were never seen, or nothing written."""
+    doubts = translator.doubts(sentence)
+    nothing = message("cli.translation.nothing", start=sentence[:40]) if sentence.strip() and not translation else None
+    return [each for each in (doubts, nothing) if each]
 
 
 def _lines_of_input() -> list[str]:
@@ -208,6 +234,7 @@ def _show(looked: Any, on_terminal: bool, picture: Path | None) -> None:
         shades = " ░▒▓█"
         bars = [[token, *(shades[min(4, int(5 * w))] * 2 + f"{100 * w:3.0f}" for w in row)]
                 for token, row in zip(looked.target, weights, strict=True)]  # fmt: skip
+        cli._say(message("cli.translation.attention_legend"))
         cli._say(plain_table([["", *looked.source], *bars]))
     if picture:
         title = message("cli.translation.attention")
@@ -216,6 +243,7 @@ def _show(looked: Any, on_terminal: bool, picture: Path | None) -> None:
             picture.write_text(f"<!doctype html><meta charset=utf-8>{shown.html()}", "utf-8")
         else:
             picture.write_bytes(shown.png)
+        cli._say(message("cli.translation.picture_written", path=picture), error=True)
 
 
 def score(folder: Path, files: Sequence[Path], beam: int, tokenize: str, as_json: bool) -> int:
@@ -232,12 +260,18 @@ def score(folder: Path, files: Sequence[Path], beam: int, tokenize: str, as_json
         _check_lengths(translator, pairs)
         if translator.about.get("segmented"):
             pairs = making.in_words(pairs)
-        sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+        sources, references = [translator.tidied(source) for source, _ in pairs], [target for _, target in pairs]
         written = translator.translate(sources, beam=beam)
+        learned = _learned_from(translator)
+        nearest = scoring.nearest(sources, learned) if learned else None
+        if corpora.unsegmented(references):  # there are no words to compare
+            written, nearest = [corpora.joined(each) for each in written], nearest and [corpora.joined(each) for each in nearest]
+            if tokenize == "none":
+                tokenize = "char"
+                cli._say(message("cli.translation.by_characters"), error=True)
         found = scoring.scores(written, references, tokenize)
         exact = scoring.exact(written, references)
-        learned = _learned_from(translator)
-        baseline = scoring.scores(scoring.nearest(sources, learned), references, tokenize)[0].value if learned else None
+        baseline = scoring.scores(nearest, references, tokenize)[0].value if nearest else None
     if as_json:
         figures = {each.name: each.value for each in found} | {"exact": exact, "sentences": len(pairs), "nearest_BLEU": baseline}
         _print_json(figures | {"signatures": {each.name: each.signature for each in found}})

@@ -37,8 +37,7 @@ def train(minutes: float | None = None, seed: int = 0, again: bool = False) -> T
     called again. Where nothing is recorded (a build, a test), it is trained all the same and kept until the kernel ends.
 
     Args:
-        minutes: the budget; it is turned into a number of steps. None: 0.7, but 1,000 steps at least, so that a slow machine takes
-            longer.
+        minutes: the budget; it is turned into a number of steps. None: 0.7, and 1,000 steps at least on a slow machine.
         seed: of the sentences, the weights and the order.
         again: train anew although there is one already; the old one is kept until the next has been trained to its end and is
             replaced. A training of the same settings that was interrupted goes on.

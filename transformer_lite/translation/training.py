@@ -356,7 +356,7 @@ class Trainer:
         except (ValueError, KeyError, TypeError, OSError, SafetensorError) as error:
             raise Refused("training.no_resume", path=path, error=error) from None
         # More minutes or steps than before are not the same schedule either.
-        differences = [*_differences(before, self.settings), *self._other_data(*begun_with)]
+        differences = [*self._other_data(*begun_with), *_differences(before, self.settings)]
         if differences:
             raise Refused("training.other_settings", folder=self.folder, differences="; ".join(differences))
         try:
@@ -409,17 +409,20 @@ class Trainer:
 
 
 def _differences(before: Settings, now: Settings) -> list[str]:
-    """What differs between two schedules, each as "name: then → now".
+    """What differs between two schedules, each as "name: then → now"; of what the commands have no option for, only where nothing
+    else does.
 
     It may be saved more or less often than before, and the least number of steps counts only until there is a number of steps.
     """
-
-    def budget(settings: Settings) -> str:
-        return f"minutes: {settings.minutes:g}" if settings.steps is None else f"steps: {settings.steps}"
-
     old, new = asdict(before), asdict(now)
+    then, today = ("minutes" if settings.steps is None else "steps" for settings in (before, now))
+    if then != today:
+        changed = [f"{then}: {old[then]} → {today}: {new[today]}"]
+    else:
+        changed = [f"{then}: {old[then]} → {new[then]}"] if old[then] != new[then] else []
     others = [name for name in old if name not in ("steps", "minutes", "at_least", "check_every") and old[name] != new[name]]
-    changed = [f"{budget(before)} → {budget(now)}"] if budget(before) != budget(now) else []
+    if changed or "seed" in others:
+        others = [name for name in others if name == "seed"]
     return changed + [f"{name}: {old[name]} → {new[name]}" for name in others]
 
 
