@@ -180,3 +180,97 @@ def test_it_says_why_there_is_none(monkeypatch):
     monkeypatch.undo()
     sandbox.trouble.cache_clear()
     assert sandbox.trouble() is None
+
+
+def test_the_machine_itself_cannot_be_changed_even_by_root(inside):
+    code = """
+import ctypes, os
+for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/new", "/dev/new", "/work/new"):
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
+        print("open:", path)
+    except OSError:
+        pass
+print(ctypes.CDLL(None).unshare(0x10000000))
+"""
+    assert inside(code).output == ("-1\n" if "--disable-userns" in sandbox._options() else "0\n")
+
+
+def test_what_it_starts_cannot_look_into_it(inside):
+    code = """
+import os, subprocess, sys
+look = '''
+import os
+for name in ("mem", "environ", "fd/1"):
+    try:
+        open(f"/proc/{os.getppid()}/{name}", "rb")
+        print("open:", name)
+    except OSError:
+        pass
+'''
+print(subprocess.run([sys.executable, "-c", look], capture_output=True, text=True).stdout or "shut")
+"""
+    assert inside(code).output == "shut\n"
+
+
+def test_it_reads_what_it_is_told(tmp_path):
+    (tmp_path / "attempt.py").write_text("import sys\nprint(sys.stdin.buffer.read())")
+    asked = {"seconds": 60, "environment": {"PYTHONPATH": sandbox.INSIDE}}
+    assert sandbox.run("attempt", [], tmp_path, told=b"a key", **asked).output == "b'a key'\n"
+    assert sandbox.run("attempt", [], tmp_path, **asked).output == "b''\n"
+
+
+@pytest.mark.skipif("--size" not in sandbox._options(), reason="this bubblewrap limits no folders in memory")
+def test_folders_in_memory_are_limited(inside):
+    code = """
+import itertools
+for folder in ("/tmp", "/dev/shm", "/run"):
+    written = 0
+    try:
+        for number in range(20):
+            with open(f"{folder}/{number}", "wb") as file:
+                for _ in range(100):
+                    written += file.write(bytes(2**20))
+    except OSError:
+        print(written <= 2**29)
+"""
+    assert inside(code).output == "True\nTrue\nTrue\n"
+
+
+FULL = {
+    "large": "for n in range(100):\n    open(f'f{n}', 'wb').write(bytes(150 * 2**20))",
+    "many": "for n in range(10**7):\n    open(f'f{n}', 'w').close()",
+    "deep": "import os\nfor _ in range(10**7):\n    os.mkdir('d')\n    os.chdir('d')",
+}
+
+
+@pytest.mark.parametrize("how", FULL)
+def test_its_folder_is_limited(inside, how, monkeypatch):
+    monkeypatch.setattr(sandbox, "DISK", 2**28)
+    monkeypatch.setattr(sandbox, "ENTRIES", 2_000)
+    monkeypatch.setattr(sandbox, "EVERY_FOLDER", 0.1)
+    ran = inside(FULL[how] + "\nimport time\ntime.sleep(100)")
+    assert ran.stopped == "disk" and ran.seconds < 60
+    sandbox.remove(inside.folder)
+    assert not inside.folder.exists()
+
+
+def test_a_folder_is_deleted_whatever_lies_in_it(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir(mode=0o755)
+    (kept / "file").write_text("x")
+    with sandbox.emptied_afterwards("transformer_lite_test_") as folder:
+        here = os.getcwd()
+        os.chdir(folder)
+        for _ in range(5_000):
+            os.mkdir("d")
+            os.chdir("d")
+        os.symlink(kept, "link")
+        os.chdir(here)
+        (folder / "shut").mkdir()
+        (folder / "shut" / "file").write_text("x")
+        (folder / "shut").chmod(0)
+        (folder / "link").symlink_to(kept)
+        os.mkfifo(folder / "pipe")
+    assert not folder.exists()
+    assert (kept / "file").read_text() == "x" and kept.stat().st_mode & 0o777 == 0o755

@@ -7,15 +7,17 @@ writing), processes of its own, no network, no privileges.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,10 +28,16 @@ from transformer_lite import content
 INSIDE = "/course"  # where the folder that may be written lies
 HOME = ".transformer_lite"  # in that folder
 MEMORY, FILE, PROCESSES, OPEN = 4 * 2**30, 200 * 2**20, 256, 512
+DISK, ENTRIES, DEEPEST = 2**30, 50_000, 3_000  # what the folder may hold: bytes, files and folders, characters of a path
+TEMPORARY = {"/tmp": 2**29, "/run": 2**24, "/dev/shm": 2**28}  # in memory, and gone afterwards: bytes
+# Root, even without privileges, may write these on the machine itself.
+MACHINE = tuple(f"/proc/{name}" for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "mtrr"))
 LIBRARIES = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM = (*LIBRARIES, "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime")
 LIMITS = """\
-import os, resource, runpy, sys
+import ctypes, os, resource, runpy, sys
+if sys.platform.startswith("linux"):  # PR_SET_DUMPABLE: what this starts cannot look into it, nor at its open files
+    ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 memory, size, processes, opened, seconds = map(int, sys.argv.pop(1).split(","))
 for what, most in (("AS", memory), ("FSIZE", size), ("NPROC", processes), ("NOFILE", opened), ("CPU", seconds), ("CORE", 0)):
     kind = getattr(resource, "RLIMIT_" + what)
@@ -41,13 +49,16 @@ sys.argv[0] = module
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 MOST_OUTPUT = 2_000_000
-EVERY = 0.2  # seconds between two looks at what runs
+EVERY, EVERY_FOLDER = 0.2, 1.0  # seconds between two looks at what runs, and at what it has written
 stopping = threading.Event()  # set: everything that runs is ended
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its exit code, or None and what it was stopped for ("time", "processes", "memory"); what it wrote."""
+    """How a program ended: its exit code, or None and what it was stopped for ("time", "processes", "memory", "disk").
+
+    And what it wrote, up to a limit.
+    """
 
     code: int | None
     output: str
@@ -77,6 +88,7 @@ def run(
     seconds: float,
     trusted: bool = False,
     environment: Mapping[str, str] = {},
+    told: bytes = b"",
 ) -> Ended:
     """Run ``python -m module`` with ``folder`` as its home.
 
@@ -86,6 +98,7 @@ def run(
         seconds: after which it is killed with everything that it started.
         trusted: run it without a sandbox, with the limits alone; then ``folder`` has its own name.
         environment: variables besides the few that it has.
+        told: what it reads from its standard input.
     """
     inside = str(folder) if trusted else INSIDE
     variables = {
@@ -112,21 +125,70 @@ def run(
     limits = ",".join(map(str, (MEMORY, FILE, PROCESSES if not trusted else 4096, OPEN, int(2 * seconds) + 5)))
     program = [sys.executable, "-P", "-c", LIMITS, limits, module, *arguments]
     walls = [] if trusted else [shutil.which("bwrap") or "bwrap", *_walls(folder, variables), "--"]
-    return _ended([*walls, *program], folder, variables, seconds)
+    return _ended([*walls, *program], folder, variables, seconds, told)
+
+
+@contextmanager
+def emptied_afterwards(prefix: str) -> Iterator[Path]:
+    """A new folder in which programs may write. Afterwards it is gone, whatever they left in it."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def remove(folder: Path) -> None:
+    """Delete ``folder``: also one that is too deep for any path, or whose folders nobody may enter. No link is followed.
+
+    What cannot be deleted stays, and is no error.
+    """
+    mark = f".{secrets.token_hex(8)}-"
+    pending = [(str(folder), False)]
+    while pending:
+        here, emptied = pending.pop()
+        with suppress(OSError):
+            if emptied:
+                os.rmdir(here)
+                continue
+            os.chmod(here, 0o700)
+            if len(here) > DEEPEST:  # up to the top, so that no path is too long
+                upper = str(folder / f"{mark}{len(pending)}")
+                os.rename(here, upper)
+                here = upper
+            pending.append((here, True))
+            for entry in list(os.scandir(here)):
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append((entry.path, False))
+                else:
+                    os.unlink(entry.path)
 
 
 def _walls(folder: Path | None, variables: Mapping[str, str]) -> list[str]:
     walls = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox", "--clearenv"]
+    if "--disable-userns" in _options():  # of its own kind it could make another sandbox, where limits do not reach
+        walls += ["--unshare-user", "--disable-userns"]
     for system in SYSTEM:
         walls += ["--ro-bind-try", system, system]
-    walls += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"]
+    walls += ["--proc", "/proc", "--dev", "/dev"]
+    for path in MACHINE:
+        walls += ["--ro-bind-try", path, path]
+    for path, size in TEMPORARY.items():
+        walls += [*(("--size", str(size)) if "--size" in _options() else ()), "--tmpfs", path]
     for path in _readable():
         walls += ["--ro-bind", path, path]
     if folder is not None:
         walls += ["--bind", str(folder), INSIDE, "--chdir", INSIDE]
     for name, value in variables.items():
         walls += ["--setenv", name, value]
-    return walls
+    return [*walls, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+@cache
+def _options() -> frozenset[str]:
+    """Options that this machine's bubblewrap has; older ones lack some."""
+    told = subprocess.run([shutil.which("bwrap") or "bwrap", "--help"], capture_output=True, text=True, timeout=30)
+    return frozenset(word for word in (told.stdout + told.stderr).split() if word.startswith("--"))
 
 
 @cache
@@ -144,11 +206,11 @@ def _readable() -> tuple[str, ...]:
     return tuple(path for path in outside if not any(path != other and path.startswith(f"{other}/") for other in outside))
 
 
-def _ended(command: list[str], folder: Path, variables: Mapping[str, str], seconds: float) -> Ended:
+def _ended(command: list[str], folder: Path, variables: Mapping[str, str], seconds: float, told: bytes = b"") -> Ended:
     """Run ``command`` in a process group of its own, read what it writes up to a limit, and end all of it when its time is up."""
-    started = time.monotonic()
+    started = looked = time.monotonic()
     process = subprocess.Popen(
-        command, cwd=folder, env=dict(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        command, cwd=folder, env=dict(variables), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip
     texts: list[bytearray] = [bytearray(), bytearray()]
@@ -161,11 +223,15 @@ def _ended(command: list[str], folder: Path, variables: Mapping[str, str], secon
     code: int | None = None
     why: str | None = None
     try:
+        with suppress(OSError), process.stdin:  # type: ignore[union-attr]
+            process.stdin.write(told)  # type: ignore[union-attr]
         while code is None and why is None and not stopping.is_set():
             with suppress(subprocess.TimeoutExpired):
                 code = process.wait(EVERY)
             if code is None:
                 why = "time" if time.monotonic() - started > seconds else _too_much(process.pid)
+            if code is None and why is None and time.monotonic() - looked > EVERY_FOLDER:
+                why, looked = _too_full(folder), time.monotonic()
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -179,24 +245,43 @@ def _ended(command: list[str], folder: Path, variables: Mapping[str, str], secon
 
 
 def _too_much(pid: int) -> str | None:
-    """What the sandbox begun by ``pid`` uses too much of: the kernel's own limits do not bind root, or count a process each."""
-    try:
-        first = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
-        namespace = os.readlink(f"/proc/{first}/ns/pid")
-    except (OSError, IndexError):  # it has ended, or this is no Linux
-        return None
-    if namespace == os.readlink("/proc/self/ns/pid"):
-        return None
-    processes = pages = 0
-    for entry in os.listdir("/proc"):
+    """What the program begun as ``pid`` and all that it has started use too much of: the kernel's own limits do not bind root, or
+    count a process each.
+    """
+    below: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if entry.isdecimal():
+            with suppress(OSError, ValueError, IndexError):  # it may have ended meanwhile
+                after_name = Path(f"/proc/{entry}/stat").read_bytes().rpartition(b")")[2].split()
+                below.setdefault(int(after_name[1]), []).append(int(entry))
+    processes = pages = 0
+    pending = [pid]
+    while pending:
+        children = below.get(pending.pop(), [])
+        pending += children
+        processes += len(children)
+        for child in children:
             with suppress(OSError, ValueError, IndexError):
-                if os.readlink(f"/proc/{entry}/ns/pid") == namespace:
-                    processes += 1
-                    pages += int(Path(f"/proc/{entry}/statm").read_text().split()[1])
+                pages += int(Path(f"/proc/{child}/statm").read_text().split()[1])
     if processes > PROCESSES:
         return "processes"
     return "memory" if pages * os.sysconf("SC_PAGE_SIZE") > MEMORY else None
+
+
+def _too_full(folder: Path) -> str | None:
+    """ "disk" if a folder holds too much."""
+    size = entries = 0
+    pending = [str(folder)]
+    while pending:
+        with suppress(OSError), os.scandir(pending.pop()) as found:  # what it writes comes and goes
+            for entry in found:
+                entries += 1
+                size += 512 * getattr(entry.stat(follow_symlinks=False), "st_blocks", 0)
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                if size > DISK or entries > ENTRIES or len(entry.path) > DEEPEST:
+                    return "disk"
+    return None
 
 
 def _drain(stream: object, text: bytearray) -> None:
