@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from transformer_lite.classroom import rejudging, testing
+from transformer_lite.classroom import rejudging, sandbox, testing
 from transformer_lite.practice import guard
 
 
@@ -77,3 +77,39 @@ def test_looking_at_a_function_runs_nothing_of_it(tmp_path):
     (tmp_path / "softmax.json").write_text(json.dumps(seen))
     function = rejudging.look_alike(tmp_path / "softmax.json")
     assert function.__code__.co_varnames[:2] == ("x", "axis") and function.__defaults__ == (...,)
+
+
+LAST = {
+    "ends it": "import os; os.kill(os.getppid(), 9)",
+    "writes into its output and ends it": """
+import json, os
+said = json.dumps({"softmax": {"verdict": None, "passes": ["form"]}}).encode()
+os.write(os.open("/proc/1/fd/1", os.O_WRONLY), b"\\n" + said + b"\\n" + b"0" * 64 + b" " + said + b"\\n")
+os.kill(os.getppid(), 9)
+""",
+    "looks for the key": "import os; open(f'/proc/{os.getppid()}/mem', 'rb')",
+    "looks for what it was told": "import os; os.open(f'/proc/{os.getppid()}/fd/0', os.O_RDONLY)",
+}
+
+
+@pytest.mark.usefixtures("walls")
+@pytest.mark.parametrize("what", LAST)
+def test_a_function_cannot_speak_for_the_one_that_judges_it(tmp_path, what):
+    class Last:
+        def __reduce__(self):
+            return exec, (LAST[what],)
+
+    last = Last()
+    (tmp_path / "handed").mkdir()
+    testing.hand_on(tmp_path / "handed", "softmax", lambda x, axis=-1: last)
+    arguments = [f"{sandbox.INSIDE}/handed", "1", "softmax"]
+    ran = sandbox.run("transformer_lite.classroom.rejudging", arguments, tmp_path, seconds=60, told=b"key")
+    found = rejudging.verdicts(ran.output, b"key")
+    assert found is None or found["softmax"]["passes"] is None
+
+
+def test_only_what_was_signed_is_believed():
+    right, wrong = rejudging.signed('{"a": 1}', b"key"), rejudging.signed('{"a": 2}', b"other")
+    assert rejudging.verdicts(f"\n{right}\n", b"key") == {"a": 1}
+    assert rejudging.verdicts(f"{right}\n{wrong}\nnoise", b"key") == {"a": 1}
+    assert rejudging.verdicts(f'{wrong}\n{{"a": 3}}\n', b"key") is None and rejudging.verdicts("", b"key") is None

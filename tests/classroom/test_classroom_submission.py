@@ -219,3 +219,61 @@ def test_the_digest_is_of_names_and_contents(tmp_path):
     (tmp_path / "ab").write_text("c")
     assert submission.read("s", tmp_path).digest != first
     assert grade_id({"metadata": {}}) == ""
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("half a character", "x = '\\ud800'"),
+        ("a NUL", "x = 1\0"),
+        ("deep brackets", "x = " + "(" * 500 + ")" * 500),
+        ("deep minus", "x = " + "-" * 90_000 + "1"),
+        ("long", "x = [" + "1, " * 1_000_000 + "]"),
+    ],
+)
+def test_strange_texts_hinder_nothing(sheet, make, source, name, text):
+    notebook = make.with_cell(text)
+    cell_of(notebook, "softmax")["source"] += f"\n{text}"
+    made = sheet({FILE: json.dumps(notebook).encode()})
+    assert made.status is None and everything_once(made, source)
+    assert nbformat.writes(made.notebook).encode()
+
+
+def test_a_hundred_copies_are_one_note(sheet, make):
+    notebook = make.right()
+    notebook["cells"] += [copy.deepcopy(cell_of(notebook, "softmax")) for _ in range(100)]
+    assert codes(sheet(as_file(notebook))) == ["duplicate"]
+
+
+def test_names_of_any_bytes_and_folders_that_nobody_may_open(tmp_path, monkeypatch):
+    (tmp_path / os.fsdecode(b"\xff.py")).write_text("x = 1")
+    (tmp_path / "data").mkdir()
+    scandir = os.scandir
+
+    def guarded(path):
+        if str(path).endswith("data"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    found = submission.read("s", tmp_path)
+    assert list(found.files) == ["\\udcff.py"] and found.digest
+    assert [(note.code, note.details) for note in found.notes] == [("unopened", {"file": "data"})]
+
+
+def test_a_notebook_that_is_there_but_not_read_is_not_missing(source, manifest, tmp_path):
+    (tmp_path / FILE).symlink_to("elsewhere.ipynb")
+    assert submission.sheet(submission.read("s", tmp_path), source, manifest).status == "unreadable"
+
+
+def test_files_beside_the_notebook_do_not_take_its_place(tmp_path):
+    for number in range(2 * submission.MOST_FILES):
+        (tmp_path / f"00_{number:03}.txt").write_text("x")
+    (tmp_path / FILE).write_text("{}")
+    assert FILE in submission.read("s", tmp_path).files
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(__file__)
+    assert [submission.contents(tmp_path / name, 9) for name in ("pipe", "link", "missing")] == [None, None, None]

@@ -201,7 +201,8 @@ def make(folder, rows, keys=KEYS, names=None):
     for assignment in {row.assignment for row in rows} | {CHAPTER}:
         place = folder / results.FOLDER / assignment / results.MANIFEST
         place.parent.mkdir(parents=True, exist_ok=True)
-        manifest = {"schema": 1, "assignment": assignment, "keys": keys if assignment == CHAPTER else {}}
+        about = {"schema": 1, "assignment": assignment, "chapter": assignment, "lang": "ja", "file": assignment, "seed": 0}
+        manifest = {**about, "exercises": [], "tests": [], "keys": keys if assignment == CHAPTER else {}}
         place.write_text(json.dumps(manifest), "utf-8")
     for row in rows:
         results.write(folder, row)

@@ -10,10 +10,11 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,8 @@ from transformer_lite.course.files import replace
 from transformer_lite.language import check_language, message
 
 QUESTIONS, ANSWERS = "questions.json", "answers.json"
-CONFIG = "nbgrader_config.py"
+CONFIG, GRADEBOOK = "nbgrader_config.py", "gradebook.db"
+MAKING = "making"  # beside a manifest: the assignment is being made, or the making of it was broken off
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 STUB = re.compile(r"^( +)\.\.\.$", re.MULTILINE)
@@ -83,8 +85,9 @@ def assign(
         bank: a file of questions that students do not have.
 
     Raises:
-        ClassroomError: nbgrader is missing, there is nothing to grade, students have handed in another version, or something
-            of a release would give a solution away.
+        ClassroomError: nbgrader is missing, there is nothing to grade, students have handed in another version, something of a
+            release would give a solution away, the folder or its gradebook cannot be used, or another command is at work in it.
+            What is wrong with what is asked for is found before anything is written.
         UnknownChapter, UnknownExercise: with the nearest names.
     """
     check_language(lang)
@@ -97,21 +100,24 @@ def assign(
     for chapter in chosen:
         notebook = nbformat.read(chapter.notebook(lang), as_version=4)
         there = [name for cell in notebook.cells if (name := exercise_in(cell)) is not None]
-        plans.append((chapter, notebook, [name for name in there if wanted is None or name in wanted]))
-    if wanted is not None and (strange := set(wanted) - {name for *_, names in plans for name in names}):
-        raise ClassroomError(message("classroom.assign.elsewhere", exercises=", ".join(sorted(strange))))
-    _course(out)
-    done = []
-    for chapter, notebook, names in plans:
         drawn: tuple[Any, ...] = ()
         if bank is not None:
             from transformer_lite.classroom import questions as asked
 
-            drawn = asked.draw(bank, questions, seed, chapter.id if len(plans) > 1 else None)
-        if not names and not drawn:
-            raise ClassroomError(message("classroom.assign.nothing", chapter=chapter.id))
-        done.append(_assignment(out, chapter, notebook, names, drawn, lang, seed))
-    return done
+            drawn = asked.draw(bank, questions, seed, chapter.id if len(chosen) > 1 else None)
+        plans.append((chapter, notebook, [name for name in there if wanted is None or name in wanted], drawn))
+    if wanted is not None and (strange := set(wanted) - {name for _, _, names, _ in plans for name in names}):
+        raise ClassroomError(message("classroom.assign.elsewhere", exercises=", ".join(sorted(strange))))
+    if empty := [chapter.id for chapter, _, names, drawn in plans if not names and not drawn]:
+        raise ClassroomError(message("classroom.assign.nothing", chapter=", ".join(empty)))
+    from transformer_lite.classroom.locking import alone
+
+    try:
+        _course(out)
+        with alone(out):
+            return [_assignment(out, *plan, lang, seed) for plan in plans]
+    except OSError as trouble:
+        raise ClassroomError(message("classroom.assign.no_folder", folder=out, reason=trouble.strerror)) from trouble
 
 
 def needs_nbgrader() -> None:
@@ -130,13 +136,10 @@ def exercise_in(cell: Any) -> str | None:
 
 def _course(out: Path) -> None:
     """The folder of the course, with its configuration; what an instructor changed there stays."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not (out / CONFIG).exists():
-            name = re.sub(r"[^\w-]+", "-", out.resolve().name) or "course"
-            (out / CONFIG).write_text(CONFIGURATION.format(name=name), "utf-8")
-    except OSError as trouble:
-        raise ClassroomError(message("classroom.assign.no_folder", folder=out, reason=trouble.strerror)) from trouble
+    out.mkdir(parents=True, exist_ok=True)
+    if not (out / CONFIG).exists():
+        name = re.sub(r"[^\w-]+", "-", out.resolve().name) or "course"
+        replace(out / CONFIG, CONFIGURATION.format(name=name).encode())
 
 
 def _assignment(
@@ -150,27 +153,61 @@ def _assignment(
         from transformer_lite.classroom import questions as asked
 
         files[QUESTIONS] = (json.dumps(asked.paper(drawn, lang, seed), ensure_ascii=False, indent=1) + "\n").encode()
-    manifest["digest"] = hashlib.sha256(b"".join(name.encode() + data for name, data in sorted(files.items()))).hexdigest()
+    manifest["digest"] = _digest(files)
     place = out / results.FOLDER / chapter.id / results.MANIFEST
+    making = place.with_name(MAKING)
     release = out / "release" / chapter.id
     points = sum(test["points"] for test in manifest["tests"])
-    kept = json.loads(place.read_text("utf-8")) if place.is_file() else {}
-    same = kept.get("digest") == manifest["digest"] and (release / f"{chapter.file}.ipynb").is_file()
+    kept = results.manifest(place) if place.is_file() else {}
+    before = kept.get("digest") or _digest_of_source(out, chapter.id)
+    made = (release / f"{chapter.file}.ipynb").is_file() and not making.exists() and _in_gradebook(out, chapter.id)
+    same = bool(kept) and made and before == manifest["digest"]
     if not same:
-        handed_in = sorted(path.parent.name for path in (out / "submitted").glob(f"*/{chapter.id}") if any(path.iterdir()))
-        if kept and handed_in:
+        handed_in = sorted(path.parent.name for path in (out / "submitted").glob(f"*/{chapter.id}") if _holds_something(path))
+        if handed_in and before not in (None, manifest["digest"]):
             text = message(
                 "classroom.assign.handed_in", assignment=chapter.id, count=len(handed_in), students=", ".join(handed_in[:5])
             )
             raise ClassroomError(text)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        making.touch()
         _generate(out, chapter.id, files)
         given_away = leaks(release, blank, manifest)
         if given_away:
             shutil.rmtree(release)
-            raise RuntimeError(f"the release of {chapter.id} would give away: {given_away[:3]}")
-        place.parent.mkdir(parents=True, exist_ok=True)
+            raise ClassroomError(message("classroom.assign.gives_away", assignment=chapter.id, lines=" / ".join(given_away[:3])))
         replace(place, (json.dumps({**manifest, "made": _now()}, ensure_ascii=False, indent=1) + "\n").encode())
+        making.unlink()
     return Assigned(chapter.id, release, tuple(names), len(drawn), points, not same)
+
+
+def _digest_of_source(out: Path, name: str) -> str | None:
+    """The digest of an assignment whose manifest is lost; None if it has no source either."""
+    files = {path.name: path.read_bytes() for path in (out / "source" / name).glob("*") if path.is_file()}
+    return _digest(files) if files else None
+
+
+def _digest(files: dict[str, bytes]) -> str:
+    return hashlib.sha256(b"".join(name.encode() + data for name, data in sorted(files.items()))).hexdigest()
+
+
+def _in_gradebook(out: Path, name: str) -> bool:
+    """Whether the gradebook knows an assignment. A new one may have been begun."""
+    if not (out / GRADEBOOK).is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{(out / GRADEBOOK).resolve().as_uri()}?mode=ro", uri=True)) as book:
+            return book.execute("select 1 from assignment where name = ?", (name,)).fetchone() is not None
+    except sqlite3.Error as trouble:
+        raise ClassroomError(message("classroom.no_gradebook", path=out / GRADEBOOK, reason=trouble)) from trouble
+
+
+def _holds_something(folder: Path) -> bool:
+    """Whether something lies in a folder, or nobody can tell."""
+    try:
+        return folder.is_dir() and any(folder.iterdir())
+    except OSError:
+        return True
 
 
 def _now() -> str:

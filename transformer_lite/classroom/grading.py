@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import shutil
+import stat
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +24,8 @@ from typing import Any
 import nbformat
 
 from transformer_lite import __version__, content
-from transformer_lite.classroom import assigning, results, sandbox, submission, testing
-from transformer_lite.classroom.assigning import ANSWERS, QUESTIONS, ClassroomError
+from transformer_lite.classroom import assigning, locking, rejudging, results, sandbox, submission, testing
+from transformer_lite.classroom.assigning import ANSWERS, BEGIN_HIDDEN, END_HIDDEN, QUESTIONS, ClassroomError
 from transformer_lite.classroom.inside import STUDENT
 from transformer_lite.classroom.results import Note, Row, TestScore
 from transformer_lite.content.loading import cache_dir
@@ -82,7 +85,8 @@ def grade(
         progress: called with how many are done, of how many, and the last row.
 
     Raises:
-        ClassroomError: this is no course, nobody has handed in anything, or there is no sandbox and no ``trust``.
+        ClassroomError: this is no course, nobody has handed in anything, the gradebook or the folder cannot be written, another
+            command is at work in it, or there is no sandbox and no ``trust``.
         KeyboardInterrupt: what was graded until then is kept, and the next run goes on.
     """
     assigning.needs_nbgrader()
@@ -93,34 +97,51 @@ def grade(
     if missing and not trust:
         raise ClassroomError(message("classroom.grade.no_sandbox", reason=missing))
     way = _Way(seconds, bool(missing))
-    with tempfile.TemporaryDirectory(prefix="transformer_lite_grading_") as temporary:
+    with locking.alone(folder), tempfile.TemporaryDirectory(prefix="transformer_lite_grading_") as temporary:
         pending: list[tuple[Assignment, submission.HandedIn]] = []
-        done: list[Row] = []
-        count = 0
+        done: list[tuple[Assignment, Row]] = []
         for name, manifest in manifests.items():
-            students = sorted(path.parent for path in (folder / "submitted").glob(f"*/{name}") if _is_folder(path))
+            students = _students(folder, name)
             if not students:
                 continue
             assignment = _prepared(folder, manifest, Path(temporary) / name)
             for student in students:
-                handed_in = submission.read(student.name, student / name)
-                kept = results.read(results.place(folder, name, student.name))
-                count += 1
+                called = submission.readable(student.name)
+                handed_in = submission.read(called, student / name)
+                kept = results.read(results.place(folder, name, called))
                 known = kept is not None and kept.digest == _digest(handed_in, assignment, way, kept.status)
                 if kept is not None and known and kept.status != "failed" and not again:
-                    done.append(kept)
+                    done.append((assignment, kept))
                 else:
                     pending.append((assignment, handed_in))
+        count = len(done) + len(pending)
         if not count:
             raise ClassroomError(message("classroom.grade.nobody", folder=folder / "submitted"))
+        with _kept(folder):
+            _complete_gradebook(folder, done, {assignment.name for assignment, _ in pending})
         progress(len(done), count, None)
         _grade_all(folder, pending, way, jobs, lambda row, finished: progress(len(done) + finished, count, row))
     return results.rows(folder)
 
 
-def _is_folder(path: Path) -> bool:
-    """Whether a submission's folder, and the student's around it, are folders of the course and no links."""
-    return path.is_dir() and not path.is_symlink() and not path.parent.is_symlink() and not path.parent.name.startswith(".")
+def _students(folder: Path, assignment: str) -> list[Path]:
+    """The folders of the students who have handed in an assignment: folders of the course, no links."""
+    submitted = folder / "submitted"
+    try:
+        listed = sorted(submitted.iterdir()) if submitted.exists() else []
+    except OSError as trouble:
+        raise ClassroomError(message("classroom.grade.no_reading", folder=submitted, reason=trouble.strerror)) from trouble
+    return [student for student in listed if not student.name.startswith(".") and _handed_in(student, assignment)]
+
+
+def _handed_in(student: Path, assignment: str) -> bool:
+    """Whether a student has a folder of an assignment; also if nobody can tell, which is then said of it."""
+    try:
+        return all(stat.S_ISDIR(path.lstat().st_mode) for path in (student, student / assignment))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def _digest(handed_in: submission.HandedIn, assignment: Assignment, way: _Way, status: str) -> str:
@@ -135,14 +156,14 @@ def _prepared(folder: Path, manifest: dict[str, Any], fresh: Path) -> Assignment
     path = source / f"{manifest['file']}.ipynb"
     try:
         data = path.read_bytes()
-        notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
+        notebook = _without_keys(nbformat.reads(data.decode("utf-8"), as_version=4), manifest)
     except (OSError, ValueError) as trouble:
         raise ClassroomError(message("classroom.grade.no_source", path=path, reason=trouble)) from trouble
     place = fresh / "source" / manifest["assignment"]
     place.mkdir(parents=True)
-    for name in (path.name, QUESTIONS):
-        if (source / name).is_file():
-            shutil.copyfile(source / name, place / name)
+    nbformat.write(notebook, place / path.name)
+    if (source / QUESTIONS).is_file():
+        shutil.copyfile(source / QUESTIONS, place / QUESTIONS)
     with assigning.nbgrader(fresh) as api:
         made = api.generate_assignment(manifest["assignment"], force=True, create=True)
     if not made["success"]:
@@ -152,8 +173,17 @@ def _prepared(folder: Path, manifest: dict[str, Any], fresh: Path) -> Assignment
     shutil.rmtree(fresh / "release")
     (place / path.name).unlink()  # it holds the solutions, and nbgrader has all it needs of it in the gradebook
     _with_library(fresh)
-    digest = hashlib.sha256(data + json.dumps(manifest["tests"], sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(data + json.dumps([manifest["tests"], manifest["keys"]], sort_keys=True).encode()).hexdigest()
     return Assignment(manifest, notebook, fresh, digest)
+
+
+def _without_keys(notebook: Any, manifest: dict[str, Any]) -> Any:
+    """The source without the keys of questions: these are marked here, and what runs in the sandbox must not see them."""
+    questions = {test["id"] for test in manifest["tests"] if "question" in test}
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") in questions:
+            cell.source = "\n".join([cell.source.partition(BEGIN_HIDDEN)[0] + BEGIN_HIDDEN, "pass", END_HIDDEN])
+    return notebook
 
 
 def _with_library(fresh: Path) -> None:
@@ -187,9 +217,10 @@ def _grade_all(
                 for future in ended:
                     assignment = running.pop(future)
                     row, notebook = future.result()
-                    _into_gradebook(folder, assignment, row)
-                    _for_formgrader(folder, assignment, row, notebook)
-                    results.write(folder, row)
+                    with _kept(folder):
+                        _into_gradebook(folder, assignment, row)
+                        _for_formgrader(folder, assignment, row, notebook)
+                        results.write(folder, row)
                     finished += 1
                     report(row, finished)
         except BaseException:
@@ -217,11 +248,12 @@ def _graded(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -
     marks = _marks(assignment, handed_in, sheet)
     if sheet.notebook is None:
         return _scored(assignment, handed_in, sheet.status or "missing", {}, marks, sheet.notes), None
-    with tempfile.TemporaryDirectory(prefix="transformer_lite_student_") as temporary:
-        place = Path(temporary)
-        handed = place / "course" / "handed"
+    with sandbox.emptied_afterwards("transformer_lite_student_") as place:
         ended, executed = _run(assignment, handed_in, sheet, place / "course", way)
-        verdicts = _judged_again(assignment, handed, place / "again", way)
+        verdicts = _judged_again(assignment, place / "course", place / "again", way)
+        if verdicts is None:
+            verdicts = {name: {"verdict": None, "passes": None} for name in assignment.manifest["exercises"]}
+            sheet.notes.append(Note("not_judged_again"))
     return _decided(assignment, handed_in, sheet, marks, _Run(ended, executed, verdicts)), sheet.notebook
 
 
@@ -270,65 +302,72 @@ def _run(
         trusted=way.trusted,
         environment={testing.HANDED: f"{inside}/handed"},
     )
-    ended = _last_json(ran.output) or {"success": False, "died": ran.code is not None, "log": ran.errors[-2000:]}
+    said = _last_json(ran.output) or {}
+    success = ran.code == 0 and said.get("success") is True
+    log = said.get("log") if isinstance(said.get("log"), str) else ran.errors[-2000:]
+    ended = {"success": success, "died": said.get("died") is True or ran.code not in (0, None), "log": log}
     if ran.code is None:
-        ended = {
-            **ended,
-            "success": False,
-            "timeout": ran.stopped == "time",
-            "died": ran.stopped != "time",
-            "stopped": ran.stopped,
-        }
-    path = place / "autograded" / STUDENT / assignment.name / f"{assignment.notebook}.ipynb"
-    return ended, _cells(path) if ended["success"] else {}
+        ended |= {"timeout": ran.stopped == "time", "died": ran.stopped != "time", "stopped": ran.stopped}
+    executed = _left(place, f"autograded/{STUDENT}/{assignment.name}/{assignment.notebook}.ipynb", LARGEST)
+    return ended, _cells(executed) if success and executed is not None else {}
 
 
-def _cells(path: Path) -> dict[str, list[dict[str, Any]] | None]:
+def _left(place: Path, name: str, largest: int) -> bytes | None:
+    """What a program left in the file ``name`` below ``place``; None if no file of at most ``largest`` bytes lies there.
+
+    A link on the way to it could lead anywhere, a pipe would be waited for: these are no files.
+    """
+    path = place / name
+    try:
+        if path.resolve() != place.resolve() / name:
+            return None
+    except (OSError, RuntimeError):  # links in a circle
+        return None
+    data = submission.contents(path, largest)
+    return None if data is None or len(data) > largest else data
+
+
+def _cells(data: bytes) -> dict[str, list[dict[str, Any]] | None]:
     """The outputs of the cells of an executed notebook, by nbgrader's name or by id; None for a cell that was not run."""
     try:
-        if path.is_symlink() or path.stat().st_size > LARGEST:
-            return {}
-        cells = json.loads(path.read_text("utf-8"))["cells"]
         found = {}
-        for cell in cells:
+        for cell in json.loads(data)["cells"]:
             if cell["cell_type"] == "code":
                 name = cell["metadata"].get("nbgrader", {}).get("grade_id") or cell.get("id")
-                found[str(name)] = cell["outputs"] if cell["execution_count"] is not None or cell["outputs"] else None
+                outputs = [output for output in cell["outputs"] if isinstance(output, dict)]
+                found[str(name)] = outputs if cell["execution_count"] is not None or outputs else None
         return found
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 
 
-def _judged_again(assignment: Assignment, handed: Path, place: Path, way: _Way) -> dict[str, Any]:
-    """The functions that the notebook left behind, judged where none of its code runs."""
+def _judged_again(assignment: Assignment, course: Path, place: Path, way: _Way) -> dict[str, Any] | None:
+    """The functions that the notebook left behind, judged where none of its code runs; None if that did not come to its end."""
     exercises = assignment.manifest["exercises"]
     if not exercises:
         return {}
-    place.mkdir()
-    (place / "handed").mkdir()
+    (place / "handed").mkdir(parents=True)
     for name in exercises:
-        for path in (handed / f"{name}.pickle", handed / f"{name}.json"):
-            if path.is_file() and not path.is_symlink():
-                shutil.copyfile(path, place / "handed" / path.name)
+        for file in (f"{name}.pickle", f"{name}.json"):
+            if (data := _left(course, f"handed/{file}", rejudging.LARGEST)) is not None:
+                (place / "handed" / file).write_bytes(data)
     inside = str(place) if way.trusted else sandbox.INSIDE
-    seed = assignment.manifest["seed"] + 1
+    key = secrets.token_bytes(32)
     ran = sandbox.run(
         "transformer_lite.classroom.rejudging",
-        [f"{inside}/handed", str(seed), *exercises],
+        [f"{inside}/handed", str(assignment.manifest["seed"] + 1), *exercises],
         place,
         seconds=START + WHOLE * way.seconds,
         trusted=way.trusted,
+        told=key,
     )
-    found = _last_json(ran.output)
-    if found is None or set(found) != set(exercises):
-        raise RuntimeError(f"the second judgement ended with {ran.code}: {ran.errors[-300:]}")
-    return found
+    return rejudging.verdicts(ran.output, key)
 
 
 def _last_json(text: str) -> dict[str, Any] | None:
     try:
         found = json.loads(text.strip().splitlines()[-1])
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -429,12 +468,54 @@ def _scored(
     )
 
 
-def _into_gradebook(folder: Path, assignment: Assignment, row: Row) -> None:
-    """Write the automatic points of a row; what an instructor gave by hand stays."""
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _kept(folder: Path) -> Iterator[None]:
+    """Turn what hinders keeping a row into a `ClassroomError`."""
+    from nbgrader.api import MissingEntry
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except OSError as trouble:
+        raise ClassroomError(message("classroom.assign.no_folder", folder=folder, reason=trouble.strerror)) from trouble
+    except (MissingEntry, SQLAlchemyError) as trouble:
+        reason = " ".join(str(getattr(trouble, "orig", None) or trouble).split())[:200]
+        raise ClassroomError(message("classroom.no_gradebook", path=folder / assigning.GRADEBOOK, reason=reason)) from trouble
+
+
+@contextmanager
+def _gradebook(folder: Path) -> Iterator[Any]:
     from nbgrader.api import Gradebook
 
-    with warnings.catch_warnings(), Gradebook(f"sqlite:///{(folder / 'gradebook.db').resolve()}") as book:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLAlchemy speaks of nbgrader's own way with it
+        with Gradebook(f"sqlite:///{(folder / assigning.GRADEBOOK).resolve()}") as book:
+            yield book
+
+
+def _complete_gradebook(folder: Path, done: Sequence[tuple[Assignment, Row]], others: set[str]) -> None:
+    """See that the gradebook knows the assignments, and put in what was graded before and is not there: it may be a new one."""
+    from nbgrader.api import MissingEntry
+
+    lost = []
+    with _gradebook(folder) as book:
+        for name in others | {assignment.name for assignment, _ in done}:
+            book.find_assignment(name)
+        for assignment, row in done:
+            try:
+                book.find_submission(row.assignment, row.student)
+            except MissingEntry:
+                lost.append((assignment, row))
+    for assignment, row in lost:
+        _into_gradebook(folder, assignment, row)
+
+
+def _into_gradebook(folder: Path, assignment: Assignment, row: Row) -> None:
+    """Write the automatic points of a row; what an instructor gave by hand stays."""
+    with _gradebook(folder) as book:
         book.update_or_create_student(row.student)
         book.update_or_create_submission(row.assignment, row.student)
         for test in row.tests:

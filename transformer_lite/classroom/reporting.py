@@ -76,12 +76,7 @@ def read(course: Path) -> Report:
 
 def _must_be_course(folder: Path) -> None:
     expected = f"{results.FOLDER}/*/{results.MANIFEST}"
-    try:
-        manifests = results.manifests(folder)
-    except (OSError, ValueError) as trouble:
-        text = message("classroom.report.damaged", folder=folder, expected=expected, reason=trouble)
-        raise courses.CourseError(text) from trouble
-    if not manifests:
+    if not results.manifests(folder):
         raise courses.CourseError(message("classroom.report.no_course", folder=folder, expected=expected))
 
 

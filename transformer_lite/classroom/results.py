@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from transformer_lite import course
 from transformer_lite.course.files import replace
+from transformer_lite.language import message
 
 SCHEMA = 1
 FOLDER = "grading"  # of a course: manifests and rows, for the instructor only
 MANIFEST = "assignment.json"
+LONGEST = 200  # bytes of the name of a row's file
 # From the mildest to the gravest: a row's status is the gravest thing that happened.
 STATUSES = ("graded", "blank", "error", "timeout", "died", "by_hand", "tampered", "missing", "unreadable", "failed")
 
@@ -89,16 +93,24 @@ def gravest(statuses: Iterable[str]) -> str:
     return max(statuses, key=STATUSES.index, default="graded")
 
 
+class Damaged(course.CourseError):
+    """A file of the classroom's own cannot be read; the text says which one and how to mend it."""
+
+
 def place(course: Path, assignment: str, student: str) -> Path:
     """Where the row of a submission is kept."""
-    return course / FOLDER / assignment / "rows" / f"{student}.json"
+    name = student
+    if len(student.encode()) > LONGEST:  # a folder may have a longer name than a file with an ending
+        name = student.encode()[:100].decode("utf-8", "ignore") + "-" + hashlib.sha256(student.encode()).hexdigest()[:32]
+    return course / FOLDER / assignment / "rows" / f"{name}.json"
 
 
 def write(course: Path, row: Row) -> None:
-    """Keep ``row``: whole or not at all."""
+    """Keep ``row``: whole or not at all. Halves of characters, which a student's text may hold and no file can, become "?"."""
     path = place(course, row.assignment, row.student)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, (json.dumps({"schema": SCHEMA, **asdict(row)}, ensure_ascii=False, indent=1) + "\n").encode())
+    text = json.dumps({"schema": SCHEMA, **asdict(row)}, ensure_ascii=False, indent=1) + "\n"
+    replace(path, text.encode("utf-8", "replace"))
 
 
 def read(path: Path) -> Row | None:
@@ -110,8 +122,9 @@ def read(path: Path) -> Row | None:
         kept["traps"], kept["verdicts"] = tuple(kept["traps"]), tuple(kept["verdicts"])
         kept["tests"] = tuple(TestScore(**{**test, "traps": tuple(test["traps"])}) for test in kept["tests"])
         kept["notes"] = tuple(Note(**note) for note in kept["notes"])
-        return Row(**kept)
-    except (OSError, ValueError, KeyError, TypeError):
+        row = Row(**kept)
+        return row if row.status in STATUSES and isinstance(row.score + row.max_score, int | float) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -122,6 +135,23 @@ def rows(course: Path) -> list[Row]:
 
 
 def manifests(course: Path) -> dict[str, dict[str, Any]]:
-    """What each assignment of a course tests, by its name."""
-    paths = sorted((course / FOLDER).glob(f"*/{MANIFEST}"))
-    return {path.parent.name: json.loads(path.read_text("utf-8")) for path in paths}
+    """What each assignment of a course tests, by its name.
+
+    Raises:
+        Damaged: a manifest cannot be read, or is of another version.
+    """
+    return {path.parent.name: manifest(path) for path in sorted((course / FOLDER).glob(f"*/{MANIFEST}"))}
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    """What the assignment described in ``path`` tests. Raises `Damaged`."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        if found["schema"] != SCHEMA:
+            raise ValueError(f"schema {found['schema']!r}")
+        if found["assignment"] != path.parent.name or {"file", "lang", "seed", "tests", "exercises", "keys"} - set(found):
+            raise ValueError("assignment")
+        return found
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as trouble:
+        reason = getattr(trouble, "strerror", None) or str(trouble) or type(trouble).__name__
+        raise Damaged(message("classroom.damaged_manifest", path=path, reason=reason)) from trouble

@@ -14,7 +14,8 @@ import os
 import re
 import stat
 import symtable
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from transformer_lite.classroom.results import Note
 LARGEST_NOTEBOOK, LARGEST_FILE, LARGEST, MOST_FILES = 20_000_000, 2_000_000, 20_000_000, 100
 HIDDEN = re.compile(r"^(\.|__pycache__$|~\$)")
 NAME = re.compile(r"[A-Za-z_]\w*")
+LONGEST_PARSED = 100_000  # characters of a cell; the tree of a longer one takes much memory
 RUNNING = re.compile(r"\blab\.start\(")
 
 
@@ -70,13 +72,14 @@ def read(student: str, folder: Path) -> HandedIn:
     files: dict[str, bytes] = {}
     notes: list[Note] = []
     total = 0
-    for path, kind in _walk(folder):
-        name = path.relative_to(folder).as_posix()
+    # The notebooks first: nothing that lies beside them may take their place.
+    for path, kind in sorted(_walk(folder), key=lambda found: found[0].suffix != ".ipynb"):
+        name = readable(path.relative_to(folder).as_posix())
         largest = LARGEST_NOTEBOOK if path.suffix == ".ipynb" else LARGEST_FILE
         if kind != "file":
             notes.append(Note(kind, {"file": name}))
             continue
-        data = _contents(path, largest)
+        data = contents(path, largest)
         if data is None:
             notes.append(Note("unopened", {"file": name}))
         elif len(data) > largest or total + len(data) > LARGEST or len(files) >= MOST_FILES:
@@ -88,19 +91,32 @@ def read(student: str, folder: Path) -> HandedIn:
     return HandedIn(student, folder, files, tuple(notes), time)
 
 
+def readable(text: str) -> str:
+    """``text`` with the halves of characters and the bytes of strange names, which no file can hold, written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
     """Every entry below ``folder``: files, and links and special things by what they are. No link is followed."""
     pending = [folder]
     seen = 0
     while pending:
         here = pending.pop()
-        with os.scandir(here) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
+        try:
+            with os.scandir(here) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError:
+            yield here, "unopened"
+            continue
         for entry in listed:
             seen += 1
             if seen > 20 * MOST_FILES:
                 return
-            about = entry.stat(follow_symlinks=False)
+            try:
+                about = entry.stat(follow_symlinks=False)
+            except OSError:
+                yield Path(entry.path), "unopened"
+                continue
             if stat.S_ISLNK(about.st_mode):
                 yield Path(entry.path), "link"
             elif HIDDEN.match(entry.name):
@@ -113,12 +129,12 @@ def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield Path(entry.path), "special"
 
 
-def _contents(path: Path, largest: int) -> bytes | None:
-    """Up to ``largest`` bytes and one more; None if it cannot be opened or has become a link in the meantime."""
+def contents(path: Path, largest: int) -> bytes | None:
+    """Up to ``largest`` bytes of a file and one more; None if it cannot be opened, or is a link or no file."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
-            return file.read(largest + 1)
+            return file.read(largest + 1) if stat.S_ISREG(os.fstat(handle).st_mode) else None
     except OSError:
         return None
 
@@ -131,7 +147,9 @@ def sheet(handed_in: HandedIn, source: Any, manifest: dict[str, Any]) -> Sheet:
     made = Sheet(notes=list(handed_in.notes))
     candidates = sorted(name for name in handed_in.files if name.endswith(".ipynb") and "/.ipynb_checkpoints/" not in f"/{name}")
     if not candidates:
-        made.status = "missing"
+        # There may be one that could not be read, or must not be.
+        there = any(note.code == "unopened" or note.details.get("file", "").endswith(".ipynb") for note in made.notes)
+        made.status = "unreadable" if there else "missing"
         return made
     opened = {name: parsed for name in candidates if (parsed := _parsed(handed_in.files[name])) is not None}
     if not opened:
@@ -168,7 +186,7 @@ def _parsed(data: bytes) -> dict[str, Any] | None:
             cells.append(
                 {
                     "cell_type": str(cell["cell_type"]),
-                    "source": text if isinstance(text, str) else "".join(map(str, text or ())),
+                    "source": readable(text if isinstance(text, str) else "".join(map(str, text or ()))),
                     "metadata": metadata if isinstance(metadata, dict) else {},
                     "id": str(cell.get("id", "")),
                 }
@@ -252,7 +270,8 @@ class _Skeleton:
                 if at not in written:
                     written[at] = text
                 else:
-                    made.notes.append(Note("duplicate", {"exercise": name}))
+                    if Note("duplicate", {"exercise": name}) not in made.notes:
+                        made.notes.append(Note("duplicate", {"exercise": name}))
                     if _blank(written[at], name):
                         written[at] = text
                     elif not _blank(text, name):
@@ -319,19 +338,40 @@ def _released(source: str) -> str:
 def _blank(text: str, exercise: str) -> bool:
     """Whether an exercise's cell still holds nothing but its ``...``."""
     try:
-        tree = ast.parse(text)
-    except SyntaxError:
+        tree = _tree(text)
+    except ValueError:
         return False
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == exercise]
     body = [node for function in functions for node in function.body]
     return all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body)
 
 
+def _tree(text: str) -> ast.Module:
+    """Its syntax tree. Raises ValueError if it has none, or is too long or too deep to be looked at."""
+    return _parsed_by(ast.parse, text)
+
+
+def _table(text: str) -> symtable.SymbolTable:
+    """Its table of names. Raises ValueError as `_tree` does."""
+    return _parsed_by(lambda source: symtable.symtable(source, "cell", "exec"), text)
+
+
+def _parsed_by(parse: Callable[[str], Any], text: str) -> Any:
+    if len(text) > LONGEST_PARSED:
+        raise ValueError("too long to be parsed here")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what the compiler thinks of a student's code is not for the instructor's screen
+            return parse(text)
+    except (SyntaxError, RecursionError, MemoryError) as trouble:
+        raise ValueError("cannot be parsed") from trouble
+
+
 def _bound(text: str) -> set[str]:
     """Names that a cell defines."""
     try:
-        table = symtable.symtable(text, "cell", "exec")
-    except (SyntaxError, ValueError):
+        table = _table(text)
+    except ValueError:
         return set()
     return {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
 
@@ -339,9 +379,8 @@ def _bound(text: str) -> set[str]:
 def _used(text: str) -> set[str]:
     """Names that a cell takes from elsewhere; of one that does not parse, every word."""
     try:
-        tree = ast.parse(text)
-        table = symtable.symtable(text, "cell", "exec")
-    except (SyntaxError, ValueError):
+        tree, table = _tree(text), _table(text)
+    except ValueError:
         return set(NAME.findall(text))
     names: set[str] = set()
     pending = list(table.get_children())

@@ -61,6 +61,9 @@ def test(exercise_id: str, function: Any, part: str = FORM) -> None:
     """
     own = source.own_function(function)
     if folder := os.environ.get(HANDED):
+        # ``attention = attention(q, k, v)`` at the end of a notebook loses nobody the function that was tested above.
+        own = _tested.setdefault(exercise_id, own) if not callable(own) else own
+        _tested[exercise_id] = own
         hand_on(Path(folder), exercise_id, own)
     result = _judged(exercise_id, own)
     if not passes(result, part):
@@ -70,6 +73,7 @@ def test(exercise_id: str, function: Any, part: str = FORM) -> None:
 test.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
+_tested: dict[str, Any] = {}  # in a grading: the function that was last seen under an exercise's name
 _latest: dict[str, tuple[bytes, practice.CheckResult]] = {}  # the tests of an exercise follow one another
 
 
