@@ -681,3 +681,11 @@ def test_pages_print_on_a4_black_on_white_with_every_hint(class_of_thirty, opene
         assert b"/MediaBox [0 0 594.9" in printed or b"/MediaBox [0 0 595" in printed
     second = page.get_by_text(content.trap("AT1").hints[1].en)
     assert second.bounding_box()["height"] > 0
+
+
+def test_answers_that_came_without_a_notebook_count_and_are_told(tmp_path):
+    alone = graded("s1", {}, thirty.BOTH_WRONG, status="missing", notes=(results.Note("no_answers", {"file": "answers.json"}),))
+    found = reporting.report(make(tmp_path, [alone, graded("s2", {}, status="missing")]))
+    assert found.seen_in([CHAPTER]) == 1 and set(trap_numbers(found).values()) == {1}
+    page = reporting.feedback_place(found.course, alone, "en").read_text("utf-8")
+    assert "answers.json" in page and QUESTIONS[0] in page

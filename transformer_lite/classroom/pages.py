@@ -16,6 +16,7 @@ from transformer_lite.classroom.tallying import (
     Report,
     TestCount,
     TrapCount,
+    answered,
     average,
     counted,
     distribution,
@@ -32,7 +33,7 @@ from transformer_lite.language import LANGUAGES, catalogue, message
 FEEDBACK = "feedback"
 # What a student may read of the notes; the others hold logs of the grading.
 TOLD = ("duplicate", "restored", "edited_tests", "solution_deleted", "names_lost", "renamed", "several", "bom", "kernel", "link",
-        "special", "unopened", "too_large")  # fmt: skip
+        "special", "unopened", "too_large", "no_answers", "answers_large", "answers_strange", "answers_unreadable")  # fmt: skip
 LONGEST = 600  # characters of a student's error that are shown
 MARKS = {"graded": "✓", "blank": "○", "missing": "–", "tampered": "!", "by_hand": "!"}  # any other status: ✗
 
@@ -360,10 +361,10 @@ def _feedback_parts(row: Row, lang: str) -> Iterator[Html]:
     notes = dict.fromkeys(note_text(note, lang) for note in row.notes if note.code in TOLD)
     if notes:
         yield tag("aside", tag("h2", _tell("notes", lang)), tag("ul", *(tag("li", note) for note in notes)))
-    if row.status in UNSEEN:
+    if row.status in UNSEEN and not answered(row):
         return
     exercises = dict.fromkeys(test.exercise for test in row.tests if test.exercise is not None)
-    if exercises:
+    if exercises and row.status not in UNSEEN:
         yield tag("section", tag("h2", _tell("exercises", lang)), *_exercises(row, list(exercises), lang))
     if any(test.question is not None for test in row.tests):
         yield tag("section", tag("h2", _tell("questions", lang)), *_questions(row, lang))

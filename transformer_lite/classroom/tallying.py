@@ -17,7 +17,7 @@ from transformer_lite.language import LANGUAGES, Text, message
 from transformer_lite.quiz.sections import headings
 
 LOOK = ("failed", "unreadable", "missing", "tampered", "by_hand")  # statuses that an instructor must settle, the gravest first
-UNSEEN = ("failed", "unreadable", "missing")  # statuses of submissions whose answers nobody has seen
+UNSEEN = ("failed", "unreadable", "missing")  # statuses of submissions whose code nobody has seen
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,9 @@ class Report:
 
     def seen_in(self, assignments: Sequence[str]) -> int:
         """How many students have answers in any of ``assignments`` that could be seen."""
-        return len({row.student for row in self.rows if row.assignment in assignments and row.status not in UNSEEN})
+        return len(
+            {row.student for row in self.rows if row.assignment in assignments and (row.status not in UNSEEN or answered(row))}
+        )
 
     def name(self, student: str) -> str:
         """The student's name in the order in which it is written, empty if the gradebook has none."""
@@ -177,6 +179,11 @@ def mistakes(row: Row) -> list[str]:
 def verdicts_of(row: Row, trap: str) -> list[dict[str, Any]]:
     """The verdicts that found ``trap`` to be a mistake."""
     return [verdict for verdict in row.verdicts if trap in verdict["traps"] and verdict["status"] != "variant"]
+
+
+def answered(row: Row) -> bool:
+    """Whether answers to questions were marked, which can come without a notebook."""
+    return any(test.question is not None and (test.points or test.traps) for test in row.tests)
 
 
 def lost_questions(row: Row) -> list[TestScore]:
