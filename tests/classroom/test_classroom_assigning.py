@@ -1,6 +1,7 @@
 """An assignment: what students get gives nothing away, what grades is right, and doing it again changes nothing."""
 
 import json
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -9,8 +10,9 @@ from nbgrader.nbgraderformat import MetadataValidator
 
 from transformer_lite import course as chapters
 from transformer_lite import practice
-from transformer_lite.classroom import assigning, results, testing
+from transformer_lite.classroom import assigning, locking, results, testing
 from transformer_lite.classroom.assigning import ClassroomError, assign, exercise_in, leaks, with_solution
+from transformer_lite.cli import main
 
 
 def everything(folder):
@@ -159,3 +161,105 @@ def test_hand_made_config_and_manifest_hold_what_grading_needs(made_course):
     assert (made_course / "gradebook.db").is_file()
     config = (made_course / "nbgrader_config.py").read_text()
     assert "IgnorePattern" in config and "code_stub" in config
+
+
+BANK = Path(__file__).parent / "data" / "bank.yaml"
+
+
+def test_whatever_is_asked_for_in_vain_is_found_before_anything_is_made(tmp_path):
+    with pytest.raises(ClassroomError, match="bert-gpt"):
+        assign([2, 12], "ja", tmp_path / "c")
+    assert main(["assign", "2", "--exercises", "nope", "--out", str(tmp_path / "c")]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a?b", "a*b", "a[1]", "a%20b"])
+def test_folders_that_nbgrader_would_take_for_patterns_are_refused(tmp_path, name):
+    for lang in ("ja", "en"):
+        assert main(["assign", "11", "--lang", lang, "--out", str(tmp_path / name)]) == 3
+        assert main(["grade", str(tmp_path / name), "--lang", lang]) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_making_that_was_broken_off_is_done_again(course, monkeypatch):
+    generate = assigning._generate
+
+    def killed(out, name, files):
+        generate(out, name, files)
+        raise KeyboardInterrupt
+
+    before = assigning._digest_of_source(course, submissions.CHAPTER)
+    monkeypatch.setattr(assigning, "_generate", killed)
+    with pytest.raises(KeyboardInterrupt):
+        assign([submissions.CHAPTER], "ja", course, exercises=["softmax"])
+    monkeypatch.undo()
+    (course / f"{assigning.WORKSHOP}left").mkdir()
+    (made,) = assign([submissions.CHAPTER], "ja", course)
+    assert made.changed and made.exercises == ("softmax", "attention_scores", "attention")
+    assert "attention_scores-1" in (made.release / submissions.FILE).read_text("utf-8")
+    assert assigning._digest_of_source(course, submissions.CHAPTER) == before
+    assert not list(course.glob(".assign-*"))
+    (again,) = assign([submissions.CHAPTER], "ja", course)
+    assert not again.changed
+
+
+def test_a_lost_gradebook_is_made_again_and_a_strange_one_is_not_touched(course):
+    book = course / assigning.GRADEBOOK
+    book.unlink()
+    (made,) = assign([submissions.CHAPTER], "ja", course)
+    assert made.changed and book.stat().st_size > 0
+    book.write_bytes(b"no database")
+    with pytest.raises(ClassroomError, match="gradebook"):
+        assign([submissions.CHAPTER], "ja", course)
+    assert book.read_bytes() == b"no database"
+
+
+def test_a_damaged_manifest_is_said_and_made_again_when_it_is_gone(course):
+    manifest = course / results.FOLDER / submissions.CHAPTER / results.MANIFEST
+    kept = json.loads(manifest.read_text("utf-8"))
+    for text in ("", "{", "[]", "null", '{"schema": 99}', "[" * 100_000):
+        manifest.write_text(text)
+        for command in (["assign", "2", "--out", str(course)], ["grade", str(course)], ["report", str(course)]):
+            assert main([*command, "--lang", "ja"]) == 3
+    manifest.unlink()
+    (course / "submitted" / "s" / submissions.CHAPTER).mkdir(parents=True)
+    (course / "submitted" / "s" / submissions.CHAPTER / "file").touch()
+    with pytest.raises(ClassroomError):  # the source shows that these are other settings
+        assign([submissions.CHAPTER], "ja", course, exercises=["softmax"])
+    assign([submissions.CHAPTER], "ja", course)
+    assert json.loads(manifest.read_text("utf-8"))["digest"] == kept["digest"]
+
+
+def test_what_was_graded_once_is_not_made_otherwise(course):
+    row = results.Row(submissions.CHAPTER, "s", "ja", 0, 23, "blank")
+    results.write(course, row)
+    with pytest.raises(ClassroomError, match="s"):
+        assign([submissions.CHAPTER], "ja", course, exercises=["softmax"])
+
+
+def test_two_commands_do_not_work_in_one_course(course, capsys):
+    with locking.alone(course):
+        for command in (["assign", "2", "--out", str(course)], ["grade", str(course)]):
+            for lang in ("ja", "en"):
+                assert main([*command, "--lang", lang]) == 3
+                assert str(course) in capsys.readouterr().err
+    (made,) = assign([submissions.CHAPTER], "ja", course)
+    assert not made.changed
+
+
+def test_a_full_disk_is_said(course, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(assigning, "_generate", full)
+    with pytest.raises(ClassroomError, match="No space left"):
+        assign([submissions.CHAPTER], "ja", course, exercises=["softmax"])
+
+
+def test_a_bank_that_quotes_a_solution_is_refused(tmp_path):
+    text = BANK.read_text("utf-8")
+    line = assigning.solution_lines("attention")[0]
+    (tmp_path / "bank.yaml").write_text(text.replace("  options:", f"  code: |\n    {line}\n  options:", 1), "utf-8")
+    with pytest.raises(ClassroomError, match="queries @ keys"):
+        assign([2], "ja", tmp_path / "c", bank=tmp_path / "bank.yaml")
+    assert not (tmp_path / "c" / "release" / submissions.CHAPTER).exists()

@@ -29,6 +29,7 @@ from transformer_lite.language import check_language, message
 
 QUESTIONS, ANSWERS = "questions.json", "answers.json"
 CONFIG, GRADEBOOK = "nbgrader_config.py", "gradebook.db"
+WORKSHOP = ".assign-"  # of the folder in which an assignment is made
 MAKING = "making"  # beside a manifest: the assignment is being made, or the making of it was broken off
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
@@ -92,6 +93,7 @@ def assign(
     """
     check_language(lang)
     needs_nbgrader()
+    must_be_usable(out)
     if questions is not None and bank is None:
         raise ClassroomError(message("classroom.assign.bank_missing"))
     chosen = list(dict.fromkeys(course.chapter(name) for name in chapters))
@@ -115,6 +117,8 @@ def assign(
     try:
         _course(out)
         with alone(out):
+            for left in out.glob(f"{WORKSHOP}*"):  # by a command that was killed
+                shutil.rmtree(left)
             return [_assignment(out, *plan, lang, seed) for plan in plans]
     except OSError as trouble:
         raise ClassroomError(message("classroom.assign.no_folder", folder=out, reason=trouble.strerror)) from trouble
@@ -124,6 +128,12 @@ def needs_nbgrader() -> None:
     """Raise `ClassroomError` where nbgrader is not installed."""
     if importlib.util.find_spec("nbgrader") is None:
         raise ClassroomError(message("classroom.no_nbgrader"))
+
+
+def must_be_usable(folder: Path) -> None:
+    """Raise `ClassroomError` if nbgrader would take the folder's path for something else: a pattern, or a part of an address."""
+    if found := sorted(set(str(folder.resolve())) & set("*?[%")):
+        raise ClassroomError(message("classroom.assign.odd_folder", folder=folder.resolve(), characters=" ".join(found)))
 
 
 def exercise_in(cell: Any) -> str | None:
@@ -163,7 +173,7 @@ def _assignment(
     made = (release / f"{chapter.file}.ipynb").is_file() and not making.exists() and _in_gradebook(out, chapter.id)
     same = bool(kept) and made and before == manifest["digest"]
     if not same:
-        handed_in = sorted(path.parent.name for path in (out / "submitted").glob(f"*/{chapter.id}") if _holds_something(path))
+        handed_in = _students(out, chapter.id)
         if handed_in and before not in (None, manifest["digest"]):
             text = message(
                 "classroom.assign.handed_in", assignment=chapter.id, count=len(handed_in), students=", ".join(handed_in[:5])
@@ -193,13 +203,19 @@ def _digest(files: dict[str, bytes]) -> str:
 
 def _in_gradebook(out: Path, name: str) -> bool:
     """Whether the gradebook knows an assignment. A new one may have been begun."""
-    if not (out / GRADEBOOK).is_file():
+    if not (out / GRADEBOOK).exists():
         return False
     try:
         with closing(sqlite3.connect(f"{(out / GRADEBOOK).resolve().as_uri()}?mode=ro", uri=True)) as book:
             return book.execute("select 1 from assignment where name = ?", (name,)).fetchone() is not None
     except sqlite3.Error as trouble:
         raise ClassroomError(message("classroom.no_gradebook", path=out / GRADEBOOK, reason=trouble)) from trouble
+
+
+def _students(out: Path, name: str) -> list[str]:
+    """Those who have handed in an assignment, or had done so when it was graded."""
+    there = {path.parent.name for path in (out / "submitted").glob(f"*/{name}") if _holds_something(path)}
+    return sorted(there | {row.student for row in results.rows(out) if row.assignment == name})
 
 
 def _holds_something(folder: Path) -> bool:
@@ -363,7 +379,7 @@ def nbgrader(folder: Path) -> Iterator[Any]:
 
 def _generate(out: Path, name: str, files: dict[str, bytes]) -> None:
     """Have nbgrader make the release; the old source and release stay if it cannot."""
-    with tempfile.TemporaryDirectory(prefix=".assign-", dir=out) as new:
+    with tempfile.TemporaryDirectory(prefix=WORKSHOP, dir=out) as new:
         fresh, target = Path(new) / "source", out / "source" / name
         fresh.mkdir()
         for file, data in files.items():

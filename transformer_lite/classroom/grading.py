@@ -90,6 +90,7 @@ def grade(
         KeyboardInterrupt: what was graded until then is kept, and the next run goes on.
     """
     assigning.needs_nbgrader()
+    assigning.must_be_usable(folder)
     manifests = results.manifests(folder) if folder.is_dir() else {}
     if not manifests:
         raise ClassroomError(message("classroom.grade.no_course", folder=folder))
@@ -474,14 +475,14 @@ def _scored(
 @contextmanager
 def _kept(folder: Path) -> Iterator[None]:
     """Turn what hinders keeping a row into a `ClassroomError`."""
-    from nbgrader.api import MissingEntry
+    from nbgrader.api import InvalidEntry, MissingEntry
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
     except OSError as trouble:
         raise ClassroomError(message("classroom.assign.no_folder", folder=folder, reason=trouble.strerror)) from trouble
-    except (MissingEntry, SQLAlchemyError) as trouble:
+    except (InvalidEntry, MissingEntry, SQLAlchemyError) as trouble:
         reason = " ".join(str(getattr(trouble, "orig", None) or trouble).split())[:200]
         raise ClassroomError(message("classroom.no_gradebook", path=folder / assigning.GRADEBOOK, reason=reason)) from trouble
 

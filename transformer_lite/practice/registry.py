@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from transformer_lite import equations
+from transformer_lite import content, equations
 from transformer_lite.language import Text, catalogue, message
 from transformer_lite.practice.guard import TIME_LIMIT
 
 
-class UnknownExercise(KeyError):
+class UnknownExercise(content.Unknown):
     """There is no exercise of that name."""
 
-    def __init__(self, name: object, nearest: list[str]) -> None:
-        super().__init__(name)
-        self.name = name
+    def __init__(self, name: str, nearest: list[str]) -> None:
+        super().__init__("exercise", name, nearest, otherwise=[])
         self.nearest = nearest
 
     def __str__(self) -> str:
