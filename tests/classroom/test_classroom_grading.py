@@ -215,3 +215,19 @@ def test_one_mistake_of_ours_does_not_end_the_batch(course, monkeypatch):
     monkeypatch.undo()
     assert [row.status for row in grading.grade(course)] == ["unreadable", "unreadable"]  # what failed is tried again
     assert exercise_in({"cell_type": "markdown", "source": ""}) is None
+
+
+def test_a_submission_that_was_taken_away_leaves_the_rows(course):
+    hand_in(course, {name: Student({FILE: b""}, 0, "") for name in ("a", "b")})
+    assert [row.student for row in grading.grade(course)] == ["a", "b"]
+    shutil.rmtree(course / "submitted" / "a")
+    assert [row.student for row in grading.grade(course)] == ["b"]
+
+
+def test_more_time_for_a_cell_is_more_time_for_the_checker(course, release):
+    slow = submissions.SCORES + "    import time\n    time.sleep(0.4)\n" + submissions.WEIGHTS
+    hand_in(course, {"slow": Student(as_file(Sheets(release).attention(slow)), FULL, "graded")})
+    (row,) = grading.grade(course)
+    assert row.status == "timeout" and row.score < FULL
+    (row,) = grading.grade(course, seconds=120)
+    assert (row.status, row.score) == ("graded", FULL)

@@ -31,6 +31,7 @@ from transformer_lite.classroom.results import Note, Row, TestScore
 from transformer_lite.content.loading import cache_dir
 from transformer_lite.course.files import replace as write_whole
 from transformer_lite.language import message
+from transformer_lite.practice.judging import PATIENCE
 
 SECONDS = 20  # that a cell may take, if nobody says otherwise
 WHOLE = 2  # times that, and START more, for a notebook
@@ -63,6 +64,11 @@ class _Way:
 
     seconds: int
     trusted: bool
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """More time for a cell is more time for the checker, too."""
+        return {PATIENCE: str(max(1.0, self.seconds / SECONDS))}
 
 
 def grade(
@@ -119,10 +125,22 @@ def grade(
         if not count:
             raise ClassroomError(message("classroom.grade.nobody", folder=folder / "submitted"))
         with _kept(folder):
+            _forget_others(
+                folder,
+                {(assignment.name, row.student) for assignment, row in done}
+                | {(each.name, one.student) for each, one in pending},
+            )
             _complete_gradebook(folder, done, {assignment.name for assignment, _ in pending})
         progress(len(done), count, None)
         _grade_all(folder, pending, way, jobs, lambda row, finished: progress(len(done) + finished, count, row))
     return results.rows(folder)
+
+
+def _forget_others(folder: Path, handed_in: set[tuple[str, str]]) -> None:
+    """Delete the rows of submissions that are no longer there; the gradebook keeps its own."""
+    for row in results.rows(folder):
+        if (row.assignment, row.student) not in handed_in:
+            results.place(folder, row.assignment, row.student).unlink()
 
 
 def _students(folder: Path, assignment: str) -> list[Path]:
@@ -301,7 +319,7 @@ def _run(
         place,
         seconds=START + WHOLE * way.seconds,
         trusted=way.trusted,
-        environment={testing.HANDED: f"{inside}/handed"},
+        environment={testing.HANDED: f"{inside}/handed", **way.environment},
     )
     said = _last_json(ran.output) or {}
     success = ran.code == 0 and said.get("success") is True
@@ -360,6 +378,7 @@ def _judged_again(assignment: Assignment, course: Path, place: Path, way: _Way) 
         place,
         seconds=START + WHOLE * way.seconds,
         trusted=way.trusted,
+        environment=way.environment,
         told=key,
     )
     return rejudging.verdicts(ran.output, key)

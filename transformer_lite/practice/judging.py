@@ -31,6 +31,7 @@ from transformer_lite.practice.running import Outcome, Value, arrays_in
 from transformer_lite.practice.verdict import Case, CheckResult, Note
 
 SLOW = 0.5  # seconds for all calls together, from which on it is remarked
+PATIENCE = "TRANSFORMER_LITE_PATIENCE"
 REMEMBERED = 1.0  # seconds of the function's own from which on a verdict is kept: a definition and its check do not wait twice
 
 
@@ -105,6 +106,11 @@ def judge(exercise_id: str, function: Any, *, seed: int | None = None, pickled: 
 def _new_seed() -> int:
     """A new draw each time; always the same where outputs are made to be stored, so that a rebuild changes nothing."""
     return 0 if _static() else secrets.randbelow(10**6)
+
+
+def limit_of(exercise: Exercise) -> float:
+    """Seconds for all calls of one judgement; so many times more where `PATIENCE` says so, as a grading may."""
+    return exercise.limit * float(os.environ.get(PATIENCE, 1))
 
 
 def _static() -> bool:
@@ -190,7 +196,7 @@ class _Judgement:
             calls,
             forbidden=self.exercise.reference.__name__,
             names=self.exercise.returns,
-            limit=limit or self.exercise.limit,
+            limit=limit or limit_of(self.exercise),
             pickled=self.pickled,
             only_there=self.only_there,
         )
@@ -245,7 +251,7 @@ class _Judgement:
 
     def _unfinished(self, started: float) -> CheckResult:
         ran, reached = self.ran, self.fixtures[min(len(self.ran.outcomes), len(self.fixtures) - 1)]
-        evidence = {"test": reached.name, "shapes": self._shapes(reached), "limit": self.exercise.limit, "where": ran.where}
+        evidence = {"test": reached.name, "shapes": self._shapes(reached), "limit": limit_of(self.exercise), "where": ran.where}
         status, code = ("timeout", "no_result") if ran.ended == "timeout" else ("error", "died")
         if code == "died":
             evidence["exit_code"] = ran.detail
@@ -468,7 +474,7 @@ class _Judgement:
         if self.called.defaults_missing:
             notes.append(Note("no_default", {"names": ", ".join(self.called.defaults_missing)}))
         if self.ran.where != "worker":
-            notes.append(Note("in_notebook", {"limit": self.exercise.limit}))
+            notes.append(Note("in_notebook", {"limit": limit_of(self.exercise)}))
         if status in ("pass", "variant"):
             notes += self._notes_on_right()
         elif (read := source.variables_read(self.function)) and status == "wrong":
