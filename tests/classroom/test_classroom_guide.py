@@ -106,6 +106,16 @@ def test_every_exercise_is_assigned_once_in_the_lesson_of_its_chapter(lang):
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_minutes_of_an_exercise_are_those_beside_its_heading_in_the_notebook(lang):
+    heading = re.compile({"en": r"`(\w+)` \((\d+) minutes,", "ja": r"`(\w+)`（(\d+) 分、"}[lang])
+    beside = {}
+    for number in GRADED:
+        text = "\n".join(cell.source for cell in notebook(number, lang).cells if cell.cell_type == "markdown")
+        beside |= {name: int(time) for name, time in heading.findall(text)}
+    assert beside == {name: practice.exercise(name).minutes for number in GRADED for name in exercises_of(number)}
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
 def test_the_parts_of_a_workshop_fill_the_lesson(lang):
     workshops = [lesson for lesson, row in table(lang).items() if not row[0]]
     assert workshops == [6, 10, 15]
