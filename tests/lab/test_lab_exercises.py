@@ -225,3 +225,15 @@ def test_whose_function_is_one_of_two_words():
 def test_an_unknown_exercise_without_a_near_name_lists_them_all():
     with pytest.raises(lab.LabError, match="scaled_dot_product_attention"):
         lab.check("zzzz")
+
+
+def test_an_answer_may_call_itself():
+    @lab.exercise("softmax")
+    def softmax(x, axis=-1):
+        if axis not in (-1, x.ndim - 1):
+            return np.swapaxes(softmax(np.swapaxes(x, axis, -1)), axis, -1)
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    assert lab.check("softmax").status == "pass"
+    assert softmax.source == "yours"

@@ -1,6 +1,8 @@
 """Runaway code never takes the notebook down: each stops in time, is called what it is, and the next judgement works."""
 
 import dataclasses
+import functools
+import importlib
 import os
 import subprocess
 import sys
@@ -360,3 +362,32 @@ def test_it_works_in_a_real_kernel(tmp_path):
     assert "At line 3, in softmax:    return y + no_such_name" in plain[1]
     assert plain[2:4] == ["'error'", "'timeout'"]
     assert "0.5" in plain[4]
+
+
+@functools.lru_cache
+def scale(d):
+    return 1.0 if d < 2 else scale(d - 1)
+
+
+def uses_a_cache(x, axis=-1):
+    return answers.softmax_plain(x / scale(x.shape[-1]), axis)
+
+
+def test_a_helper_with_a_cache_travels():
+    result = practice.judge("softmax", uses_a_cache, pickled=guard.dumps(uses_a_cache))
+    assert result.status == "pass"
+
+
+def test_modules_that_the_worker_has_not_are_taken_along(tmp_path, monkeypatch):
+    (tmp_path / "softly.py").write_text("import numpy as np\ndef soft(e):\n    return e / e.sum(-1, keepdims=True)\n")
+    (tmp_path / "written.py").write_text("import numpy as np\nimport softly\n\ndef f(x):\n    return softly.soft(np.exp(x))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    written = importlib.import_module("written")
+    alone, pickled = guard.dumps(written.f), guard.dumps(written.f, [sys.modules["softly"]])
+    monkeypatch.undo()
+    for name in ("written", "softly"):
+        del sys.modules[name]
+    with pytest.raises(guard.NotInWorker):
+        guard.run(None, [Call((X,))], pickled=alone, only_there=True)
+    ran = guard.run(None, [Call((X,))], pickled=pickled, only_there=True)
+    assert ran.outcomes[0].error is None and ran.outcomes[0].values[0].array.sum() == pytest.approx(1)

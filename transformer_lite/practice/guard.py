@@ -10,6 +10,7 @@ import atexit
 import builtins
 import contextlib
 import ctypes
+import functools
 import io
 import os
 import pickle
@@ -22,13 +23,14 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import transformer_lite
 from transformer_lite.practice.running import Call, Outcome, OutOfTime, import_early, run_calls
+from transformer_lite.practice.source import PROXIED
 from transformer_lite.practice.wire import RESULT_ALLOWED, read_frame, unpack, write_frame
 
 TIME_LIMIT = 2.0  # seconds for all calls of one judgement together: the inputs are tiny, so slow is really slow
@@ -109,8 +111,12 @@ def shutdown() -> None:
 # Taking a function to the worker --------------------------------------------------------------------------------------
 
 
-def dumps(function: Callable[..., Any]) -> bytes:
+def dumps(function: Callable[..., Any], modules: Iterable[types.ModuleType] = ()) -> bytes:
     """``function`` as bytes, with what it uses from its notebook or file.
+
+    Args:
+        function: the learner's.
+        modules: those that the worker has no files of, so that what is used of them is taken along.
 
     Raises:
         NotInWorker: it cannot be pickled.
@@ -124,17 +130,23 @@ def dumps(function: Callable[..., Any]) -> bytes:
                 return getattr, (sys, "exit")
             if isinstance(thing, types.MethodType) and thing.__name__ == "get_ipython":
                 return _no_shell, ()
+            if type(thing) is functools._lru_cache_wrapper and sys.modules.get(thing.__module__) in values:
+                return _cached_anew, (thing.__wrapped__, thing.cache_parameters())
+            # A function that calls itself by its name means itself, not the one that stands in for it until it is right.
+            if isinstance(getattr(type(thing), "active", None), property) and thing.__dict__.get(PROXIED) is function:
+                return _itself, (function,)
             return super().reducer_override(thing)
 
-    module = _own_module(function)
+    taken = list({id(module): module for module in (_own_module(function), *modules) if module is not None}.values())
+    values = [*taken, sys.modules.get("__main__")]
     stream = io.BytesIO()
     try:
-        if module is not None:
+        for module in taken:
             cloudpickle.register_pickle_by_value(module)
         try:
             Pickler(stream).dump(function)
         finally:
-            if module is not None:
+            for module in taken:
                 cloudpickle.unregister_pickle_by_value(module)
     except KeyboardInterrupt:
         raise
@@ -146,6 +158,15 @@ def dumps(function: Callable[..., Any]) -> bytes:
 def _no_shell() -> Callable[[], None]:
     """What stands for ``get_ipython`` in the worker, where there is no IPython."""
     return type(None)
+
+
+def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def _cached_anew(function: Callable[..., Any], parameters: dict[str, Any]) -> Callable[..., Any]:
+    """What `functools.cache` or `lru_cache` made, with nothing in it."""
+    return functools.lru_cache(**parameters)(function)
 
 
 def _own_module(function: Any) -> types.ModuleType | None:
