@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from transformer_lite import cli, content
-from transformer_lite.language import current, message
+from transformer_lite.cli.reporting import visible
+from transformer_lite.language import current, message, printable
 
 
 def assign(
@@ -26,7 +28,7 @@ def assign(
             {"assignment": one.name, "release": str(one.release), "exercises": list(one.exercises), "questions": one.questions,
              "points": one.points, "changed": one.changed} for one in made
         ]  # fmt: skip
-        print(json.dumps({"assignments": rows}, ensure_ascii=False))
+        _print_json({"assignments": rows})
         return cli.DONE
     for one in made:
         key = "made" if one.changed else "unchanged"
@@ -44,7 +46,7 @@ def grade(folder: Path, jobs: int, timeout: int, trust: bool, again: bool, as_js
     with _bar(as_json) as report:
         rows = grading.grade(folder, jobs=jobs, seconds=timeout, trust=trust, again=again, progress=report)
     if as_json:
-        print(json.dumps({"schema": results.SCHEMA, "rows": [row.short() for row in rows]}, ensure_ascii=False))
+        _print_json({"schema": results.SCHEMA, "rows": [row.short() for row in rows]})
     else:
         _show(rows)
         counted = Counter(row.status for row in rows)
@@ -52,6 +54,12 @@ def grade(folder: Path, jobs: int, timeout: int, trust: bool, again: bool, as_js
         cli._say(message("cli.classroom.graded", count=len(rows), parts=", ".join(parts)))
         cli._say(message("cli.classroom.report_next", folder=folder))
     return cli.OUR_FAULT if any(row.status == "failed" for row in rows) else cli.DONE
+
+
+def _print_json(data: Any) -> None:
+    """Print ``data`` as JSON, the same to a reader in every encoding."""
+    text = json.dumps(data, ensure_ascii=False)
+    print(text if printable(text) == text else json.dumps(data))
 
 
 def _show(rows: Sequence[Any]) -> None:
@@ -66,8 +74,11 @@ def _show(rows: Sequence[Any]) -> None:
         traps = ", ".join(f"{key} {content.trap(key).title(current())}" if key in content.traps() else key for key in row.traps)
         score = f"{row.score:g} / {row.max_score:g}"
         cells = (row.student, row.assignment, score, message(f"classroom.status.{row.status}"), traps)
-        table.add_row(*(Text(cell) for cell in cells))
-    Console().print(table)
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    console = Console()
+    with console.capture() as drawn:
+        console.print(table)
+    cli._say(drawn.get().rstrip("\n"))
 
 
 @contextmanager
@@ -80,10 +91,10 @@ def _bar(quiet: bool) -> Iterator[Callable[[int, int, Any], None]]:
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task(message("cli.classroom.grading"), total=None)
+        task = shown.add_task(printable(message("cli.classroom.grading"), sys.stderr.encoding), total=None)
 
         def report(done: int, of: int, row: Any) -> None:
-            text = message("cli.classroom.grading") if row is None else f"{row.student} · {row.assignment}"
-            shown.update(task, completed=done, total=of, description=text)
+            text = message("cli.classroom.grading") if row is None else visible(f"{row.student} · {row.assignment}")
+            shown.update(task, completed=done, total=of, description=printable(text, sys.stderr.encoding))
 
         yield report

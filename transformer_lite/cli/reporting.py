@@ -108,12 +108,12 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequen
     for place, name in enumerate(header):
         shown.add_column(Text(name), justify="right" if place in numbers else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(Text(_visible(cell)) for cell in row))  # no markup: an id in brackets stays one
+        shown.add_row(*(Text(visible(cell)) for cell in row))  # no markup: an id in brackets stays one
     text = io.StringIO()
     Console(file=text, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE, color_system=None).print(shown)
     return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").splitlines())
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """``text`` without the control characters that a terminal would obey, on one line."""
     return "".join(character if character.isprintable() else " " for character in text)
