@@ -1,5 +1,6 @@
 """Grading for real: nbgrader in the sandbox, the second judgement, the gradebook, a run that goes on where one was stopped."""
 
+import io
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from contextlib import closing
 import nbformat
 import pytest
 import submissions
-from submissions import CHAPTER, FILE, FULL, Sheets, Student, as_file, hand_in, released, thirty
+from submissions import CHAPTER, FILE, FULL, LATER, Sheets, Student, as_file, hand_in, released, thirty
 
 from transformer_lite import course as chapters
 from transformer_lite import practice
@@ -231,3 +232,171 @@ def test_more_time_for_a_cell_is_more_time_for_the_checker(course, release):
     assert row.status == "timeout" and row.score < FULL
     (row,) = grading.grade(course, seconds=120)
     assert (row.status, row.score) == ("graded", FULL)
+
+
+NAMES = (
+    "a\nb",
+    "\x1b[31mred\x1b]0;title\x07",
+    "\u202egnp.exe",
+    "=1+1",
+    "<img src=x>",
+    "-rf",
+    "[bold]x",
+    "x" * 255,
+    "日" * 85,
+    "a'b\"c",
+)
+
+
+def test_names_of_every_kind_are_kept_and_shown_without_harm(course, capsys, monkeypatch):
+    strange = os.fsdecode(b"\xff\xfe")
+    hand_in(course, {name: Student({FILE: b""}, 0, "unreadable") for name in (*NAMES, strange)})
+    for lang in ("en", "ja"):
+        assert main(["grade", str(course), "--lang", lang]) == 0
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out and "\u202e" not in said.out + said.err and "<img src=x>" in said.out
+    assert {row.student for row in results.rows(course)} == {*NAMES, "\\udcff\\udcfe"} == set(scores(course))
+    assert main(["report", str(course), "--lang", "ja"]) == 0
+    capsys.readouterr()
+    for encoding in ("ascii", "cp932", "utf-8"):
+        out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main(["grade", str(course), "--json"]) == 0 and main(["grade", str(course), "--lang", "ja"]) == 0
+        out.flush()
+        first = out.buffer.getvalue().decode(encoding).splitlines()[0]
+        assert {row["student"] for row in json.loads(first)["rows"]} == {row.student for row in results.rows(course)}
+
+
+def test_what_nobody_may_read_is_said(course, monkeypatch):
+    hand_in(course, {name: Student({FILE: b""}, 0, "unreadable") for name in ("a", "b")})
+    scandir = os.scandir
+
+    def guarded(path):
+        if str(path).endswith(f"a/{CHAPTER}"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    rows = grading.grade(course)
+    assert [(row.student, row.status, [note.code for note in row.notes]) for row in rows] == [
+        ("a", "unreadable", ["unopened"]),
+        ("b", "unreadable", []),
+    ]
+    monkeypatch.undo()
+    shutil.rmtree(course / "submitted")
+    (course / "submitted").write_text("no folder")
+    with pytest.raises(ClassroomError, match="submitted"):
+        grading.grade(course)
+
+
+def test_no_key_of_a_question_enters_the_sandbox(tmp_path):
+    course = tmp_path / "course"
+    bank = os.path.join(os.path.dirname(__file__), "data", "bank.yaml")
+    assigning.assign([CHAPTER], "ja", course, bank=bank)
+    manifest = results.manifests(course)[CHAPTER]
+    assignment = grading._prepared(course, manifest, tmp_path / "fresh")
+    copies = {path: path.read_bytes() for path in (tmp_path / "fresh").rglob("*") if path.is_file() and "cache" not in path.parts}
+    sheet = json.dumps(assignment.source)
+    for key in manifest["keys"].values():
+        assert all(repr(key).encode() not in data and b"check_answer" not in data for data in copies.values())
+        assert repr(key) not in sheet and "check_answer" not in sheet
+    assert any(b"question-1" in data for data in copies.values())
+
+
+def test_points_return_into_a_gradebook_that_was_lost(course):
+    hand_in(course, {"a": Student({FILE: b""}, 0, "unreadable")})
+    grading.grade(course)
+    (course / "gradebook.db").unlink()
+    with pytest.raises(ClassroomError, match="assign"):
+        grading.grade(course)
+    assigning.assign([CHAPTER], "ja", course)
+    seen = []
+    grading.grade(course, progress=lambda done, of, row: seen.append((done, of, row)))
+    assert seen == [(1, 1, None)] and scores(course) == {"a": (0, 0)}
+    (course / "gradebook.db").write_bytes(b"no database")
+    for lang in ("ja", "en"):
+        assert main(["grade", str(course), "--lang", lang]) == 3
+
+
+def test_what_a_sandbox_leaves_is_read_without_trust(tmp_path):
+    place, outside = tmp_path / "place", tmp_path / "outside"
+    for folder in (place / "folder", outside):
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(b"1234")
+    (place / "way").symlink_to(outside)
+    (place / "link").symlink_to(outside / "file")
+    (place / "circle").symlink_to(place / "circle")
+    os.mkfifo(place / "pipe")
+    names = ("folder/file", "way/file", "link", "circle", "circle/file", "pipe", "folder", "missing")
+    assert [grading._left(place, name, 9) for name in names] == [b"1234", *[None] * 7]
+    assert grading._left(place, "folder/file", 3) is None
+    odd = [
+        b"",
+        b"[]",
+        b"null",
+        b'{"cells": 3}',
+        b'{"cells": [1]}',
+        b"[" * 100_000,
+        b'{"cells": [{"cell_type": "code"}]}',
+        b"\xff",
+    ]
+    assert all(grading._cells(data) == {} for data in odd)
+    cell = {"cell_type": "code", "id": "c", "metadata": {}, "execution_count": 1, "outputs": [3, {"output_type": "error"}, None]}
+    assert grading._cells(json.dumps({"cells": [cell]}).encode()) == {"c": [{"output_type": "error"}]}
+
+
+HELPER = b"""\
+import numpy as np
+
+
+def soft(s):
+    w = np.exp(s - s.max(-1, keepdims=True))
+    return w / w.sum(-1, keepdims=True)
+"""
+RECURSIVE = """\
+    if queries.ndim > 2:
+        batch = range(len(queries))
+        one = lambda array, i: array[i] if array.ndim == queries.ndim else array
+        pairs = [attention(queries[i], one(keys, i), one(values, i)) for i in batch]
+        return np.stack([a for a, _ in pairs]), np.stack([b for _, b in pairs])
+"""
+
+
+@pytest.mark.whole_class
+def test_honest_ways_of_writing_lose_nothing(course, release):
+    make = Sheets(release)
+    right = submissions.SCORES + submissions.WEIGHTS
+
+    def answer(text):
+        notebook = make.right()
+        submissions.cell_of(notebook, "attention")["source"] = text
+        return as_file(notebook)
+
+    scale = "import functools\n\n\n@functools.cache\ndef scale(d):\n    return np.sqrt(d)\n\n\n"
+    call = "    return (lambda w: (w @ values, w))(helper.soft(queries @ keys.swapaxes(-1, -2) / np.sqrt(keys.shape[-1])))\n"
+    used = "q = np.ones((2, 3))\nattention, w = attention(q, q, q)\nsoftmax = softmax(q)"
+    students = {
+        "module": answer("import helper\n\n\n" + submissions.HEAD + call) | {"helper.py": HELPER},
+        "recursive": answer(submissions.HEAD + RECURSIVE + right),
+        "cached": answer(scale + submissions.HEAD + right.replace("np.sqrt(queries.shape[-1])", "scale(queries.shape[-1])")),
+        "name used again": as_file(make.with_cell(used, last=True)),
+        "exit": as_file(make.with_cell("exit()")),
+        "quit": as_file(make.with_cell("quit")),
+        "half a character": {FILE: json.dumps(make.with_cell("x = '\ud800'")).encode()},
+        "installs": as_file(make.with_cell("!pip install nothing-of-this-name")),
+        "torch": answer(submissions.HEAD.replace("@lab", "import torch\n\n\n@lab") + """\
+    q, k, v = (torch.tensor(array) for array in (queries, keys, values))
+    w = torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, dim=-1)
+    return w @ v, w
+"""),
+    }  # fmt: skip
+    hand_in(course, {name: Student(files, FULL, "graded") for name, files in students.items()})
+    told = {row.student: (row.score, row.status, [note.code for note in row.notes]) for row in grading.grade(course)}
+    assert told == {name: (FULL, "graded", []) for name in students}
+
+
+@pytest.mark.whole_class
+def test_text_that_no_file_can_hold_ends_no_batch(course, release):
+    hand_in(course, {"s": Student(as_file(Sheets(release).attention("    raise ValueError('\\ud800')\n")), LATER, "error")})
+    (row,) = grading.grade(course)
+    assert (row.score, row.status) == (LATER, "error")

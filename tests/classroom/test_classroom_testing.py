@@ -76,3 +76,19 @@ def test_functions_are_left_behind_where_a_grading_asks_for_them(tmp_path, monke
     monkeypatch.setenv(testing.HANDED, str(tmp_path))
     testing.test("softmax", softmax)
     assert {path.name for path in tmp_path.iterdir()} == {"softmax.json", "softmax.pickle"}
+
+
+def test_a_name_used_again_for_a_result_loses_no_function(tmp_path, monkeypatch):
+    monkeypatch.setattr(testing, "_tested", {})
+
+    def softmax(x, axis=-1):
+        e = np.exp(x - x.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+    with pytest.raises(AssertionError):
+        testing.test("softmax", np.ones(3))
+    monkeypatch.setenv(testing.HANDED, str(tmp_path))
+    testing.test("softmax", softmax)
+    testing.test("softmax", np.ones(3))
+    with pytest.raises(AssertionError):  # another function is another answer
+        testing.test("softmax", lambda x, axis=-1: x, "values")

@@ -104,7 +104,13 @@ def grade(
     if missing and not trust:
         raise ClassroomError(message("classroom.grade.no_sandbox", reason=missing))
     way = _Way(seconds, bool(missing))
-    with locking.alone(folder), tempfile.TemporaryDirectory(prefix="transformer_lite_grading_") as temporary:
+    with (
+        locking.alone(folder),
+        tempfile.TemporaryDirectory(prefix="transformer_lite_grading_") as temporary,
+        warnings.catch_warnings(),
+    ):
+        # What SQLAlchemy thinks of nbgrader, and the compiler of students' code, is not for the instructor's screen.
+        warnings.simplefilter("ignore")
         pending: list[tuple[Assignment, submission.HandedIn]] = []
         done: list[tuple[Assignment, Row]] = []
         for name, manifest in manifests.items():
@@ -510,10 +516,8 @@ def _kept(folder: Path) -> Iterator[None]:
 def _gradebook(folder: Path) -> Iterator[Any]:
     from nbgrader.api import Gradebook
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # SQLAlchemy speaks of nbgrader's own way with it
-        with Gradebook(f"sqlite:///{(folder / assigning.GRADEBOOK).resolve()}") as book:
-            yield book
+    with Gradebook(f"sqlite:///{(folder / assigning.GRADEBOOK).resolve()}") as book:
+        yield book
 
 
 def _complete_gradebook(folder: Path, done: Sequence[tuple[Assignment, Row]], others: set[str]) -> None:

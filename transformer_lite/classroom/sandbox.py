@@ -115,6 +115,8 @@ def run(
         "MPLCONFIGDIR": f"{inside}/.matplotlib",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        "PIP_RETRIES": "0",  # a cell that installs something learns at once that there is no network
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "TRANSFORMER_LITE_STATIC": "1",
         "TRANSFORMER_LITE_RECORD": "0",
         "TRANSFORMER_LITE_HOME": f"{inside}/{HOME}",

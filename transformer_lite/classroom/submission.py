@@ -14,7 +14,6 @@ import os
 import re
 import stat
 import symtable
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -186,7 +185,7 @@ def _parsed(data: bytes) -> dict[str, Any] | None:
             cells.append(
                 {
                     "cell_type": str(cell["cell_type"]),
-                    "source": readable(text if isinstance(text, str) else "".join(map(str, text or ()))),
+                    "source": readable(text if isinstance(text, str) else "".join(map(str, text or ()))).replace("\r\n", "\n"),
                     "metadata": metadata if isinstance(metadata, dict) else {},
                     "id": str(cell.get("id", "")),
                 }
@@ -360,9 +359,7 @@ def _parsed_by(parse: Callable[[str], Any], text: str) -> Any:
     if len(text) > LONGEST_PARSED:
         raise ValueError("too long to be parsed here")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the compiler thinks of a student's code is not for the instructor's screen
-            return parse(text)
+        return parse(text)
     except (SyntaxError, RecursionError, MemoryError) as trouble:
         raise ValueError("cannot be parsed") from trouble
 

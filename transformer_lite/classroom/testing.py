@@ -11,8 +11,11 @@ from __future__ import annotations
 import json
 import linecache
 import os
+import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from transformer_lite import practice, traps
@@ -89,12 +92,19 @@ def _judged(exercise_id: str, function: Any) -> practice.CheckResult:
     return before[1]
 
 
+def _beside() -> list[ModuleType]:
+    """The modules that come from files in the notebook's folder."""
+    here = os.getcwd() + os.sep
+    return [module for module in sys.modules.values() if str(getattr(module, "__file__", None) or "").startswith(here)]
+
+
 def hand_on(folder: Path, exercise_id: str, function: Any) -> None:
     """Leave ``function`` and the source that it was read from in ``folder``, if it can be taken out of the notebook."""
-    try:
-        pickled = guard.dumps(function)
-    except guard.NotInWorker:
-        pickled = b""
+    pickled = b""
+    for modules in (_beside(), []):  # the files beside the notebook will not be there
+        with suppress(guard.NotInWorker):
+            pickled = guard.dumps(function, modules)
+            break
     code = getattr(function, "__code__", None)
     file = getattr(code, "co_filename", "")
     seen = {"file": file, "lines": linecache.getlines(file), "name": getattr(code, "co_name", "")}
