@@ -92,3 +92,20 @@ def test_a_name_used_again_for_a_result_loses_no_function(tmp_path, monkeypatch)
     testing.test("softmax", np.ones(3))
     with pytest.raises(AssertionError):  # another function is another answer
         testing.test("softmax", lambda x, axis=-1: x, "values")
+
+
+def test_a_helpers_name_used_again_loses_nothing_and_a_helper_that_comes_later_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(testing, "_tested", {})
+    monkeypatch.setenv(testing.HANDED, str(tmp_path))
+    space = {"np": np}
+    exec("def softmax(x, axis=-1):\n    return over(np.exp(x - x.max(axis=axis, keepdims=True)), axis)", space)
+    with pytest.raises(AssertionError):
+        testing.test("softmax", space["softmax"])
+    space["over"] = lambda e, axis: e / e.sum(axis=axis, keepdims=True)
+    for part in testing.parts("softmax"):
+        testing.test("softmax", space["softmax"], part)
+    handed = (tmp_path / "softmax.pickle").read_bytes()
+    space["over"] = np.ones(3)
+    for part in testing.parts("softmax"):
+        testing.test("softmax", space["softmax"], part)
+    assert (tmp_path / "softmax.pickle").read_bytes() == handed

@@ -63,12 +63,8 @@ def test(exercise_id: str, function: Any, part: str = FORM) -> None:
     Where a grading asks for it, the function is handed on, so that it can be judged once more outside the notebook.
     """
     own = source.own_function(function)
-    if folder := os.environ.get(HANDED):
-        # ``attention = attention(q, k, v)`` at the end of a notebook loses nobody the function that was tested above.
-        own = _tested.setdefault(exercise_id, own) if not callable(own) else own
-        _tested[exercise_id] = own
-        hand_on(Path(folder), exercise_id, own)
-    result = _judged(exercise_id, own)
+    folder = os.environ.get(HANDED)
+    result = _in_grading(Path(folder), exercise_id, own) if folder else _judged(exercise_id, own)
     if not passes(result, part):
         raise AssertionError(result.text(current()) if part == FORM else f"{exercise_id}: {part}")
 
@@ -76,8 +72,25 @@ def test(exercise_id: str, function: Any, part: str = FORM) -> None:
 test.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
-_tested: dict[str, Any] = {}  # in a grading: the function that was last seen under an exercise's name
+_tested: dict[str, tuple[Any, practice.CheckResult]] = {}  # in a grading: what was tested last, and the verdict
 _latest: dict[str, tuple[bytes, practice.CheckResult]] = {}  # the tests of an exercise follow one another
+
+
+def _in_grading(folder: Path, exercise_id: str, function: Any) -> practice.CheckResult:
+    """The verdict on a function, which is handed on.
+
+    The hidden tests stand at the end of the notebook. Who passed the visible one keeps that verdict there, though a name that
+    the function uses may be another thing by then, and its own name an array (``attention = attention(q, k, v)``).
+    """
+    before = _tested.get(exercise_id)
+    if before is not None and (function is before[0] or not callable(function)):
+        function, result = before
+        if passes(result, FORM):
+            return result
+    hand_on(folder, exercise_id, function)
+    result = _judged(exercise_id, function)
+    _tested[exercise_id] = function, result
+    return result
 
 
 def _judged(exercise_id: str, function: Any) -> practice.CheckResult:
