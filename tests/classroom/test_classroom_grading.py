@@ -141,13 +141,18 @@ def test_nbgraders_own_commands_take_the_course(course):
     assert scores(course) == {"right": (FULL, 0)}
 
 
+LISTEN = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 def test_a_grading_that_was_stopped_goes_on(course, release, stop):
     make = Sheets(release)
     slow = make.with_cell("import time\n\ntime.sleep(600)")
     hand_in(course, {"a": Student({FILE: b""}, 0, "unreadable"), "b": Student(as_file(slow), 0, "timeout")})
     command = [sys.executable, "-m", "transformer_lite.cli", "grade", str(course), "--json", "--timeout", "600", "--jobs", "1"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Whatever started the tests may ignore Ctrl-C (a job in the background does), and programs inherit that.
+    listening = [sys.executable, "-c", LISTEN, *command]
+    running = subprocess.Popen(listening, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = results.place(course, CHAPTER, "a")
     deadline = time.monotonic() + 120
     while not first.exists() and time.monotonic() < deadline:
