@@ -113,3 +113,13 @@ def test_only_what_was_signed_is_believed():
     assert rejudging.verdicts(f"\n{right}\n", b"key") == {"a": 1}
     assert rejudging.verdicts(f"{right}\n{wrong}\nnoise", b"key") == {"a": 1}
     assert rejudging.verdicts(f'{wrong}\n{{"a": 3}}\n', b"key") is None and rejudging.verdicts("", b"key") is None
+
+
+def test_no_text_of_a_verdict_is_long(tmp_path):
+    def raises(x, axis=-1):
+        raise type("E" * 3_000_000, (ValueError,), {})("x" * 3_000_000)
+
+    testing.hand_on(tmp_path, "softmax", raises)
+    found = rejudging.judged(tmp_path, 5, "softmax")
+    assert found["verdict"]["status"] == "error" and found["verdict"]["evidence"]["type"].startswith("EEE")
+    assert len(json.dumps(found)) < 20_000

@@ -277,3 +277,10 @@ def test_what_is_no_file_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(__file__)
     assert [submission.contents(tmp_path / name, 9) for name in ("pipe", "link", "missing")] == [None, None, None]
+
+
+def test_folders_named_as_what_the_grading_puts_there_are_left_out(tmp_path):
+    for name in (FILE, "questions.json", "timestamp.txt", "data"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("x")
+    assert list(submission.extra_files(submission.read("s", tmp_path))) == ["data/x.txt"]

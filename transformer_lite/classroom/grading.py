@@ -59,6 +59,15 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class _Submission:
+    """What is to be graded: whose, and where it lies."""
+
+    assignment: Assignment
+    student: str
+    folder: Path
+
+
+@dataclass(frozen=True)
 class _Way:
     """How this run grades."""
 
@@ -111,7 +120,7 @@ def grade(
     ):
         # What SQLAlchemy thinks of nbgrader, and the compiler of students' code, is not for the instructor's screen.
         warnings.simplefilter("ignore")
-        pending: list[tuple[Assignment, submission.HandedIn]] = []
+        pending: list[_Submission] = []  # not what they hold: a large class would fill the memory
         done: list[tuple[Assignment, Row]] = []
         for name, manifest in manifests.items():
             students = _students(folder, name)
@@ -126,7 +135,7 @@ def grade(
                 if kept is not None and known and kept.status != "failed" and not again:
                     done.append((assignment, kept))
                 else:
-                    pending.append((assignment, handed_in))
+                    pending.append(_Submission(assignment, called, student / name))
         count = len(done) + len(pending)
         if not count:
             raise ClassroomError(message("classroom.grade.nobody", folder=folder / "submitted"))
@@ -134,9 +143,9 @@ def grade(
             _forget_others(
                 folder,
                 {(assignment.name, row.student) for assignment, row in done}
-                | {(each.name, one.student) for each, one in pending},
+                | {(each.assignment.name, each.student) for each in pending},
             )
-            _complete_gradebook(folder, done, {assignment.name for assignment, _ in pending})
+            _complete_gradebook(folder, done, {each.assignment.name for each in pending})
         progress(len(done), count, None)
         _grade_all(folder, pending, way, jobs, lambda row, finished: progress(len(done) + finished, count, row))
     return results.rows(folder)
@@ -146,7 +155,7 @@ def _forget_others(folder: Path, handed_in: set[tuple[str, str]]) -> None:
     """Delete the rows of submissions that are no longer there; the gradebook keeps its own."""
     for row in results.rows(folder):
         if (row.assignment, row.student) not in handed_in:
-            results.place(folder, row.assignment, row.student).unlink()
+            results.place(folder, row.assignment, row.student).unlink(missing_ok=True)
 
 
 def _students(folder: Path, assignment: str) -> list[Path]:
@@ -222,7 +231,7 @@ def _with_library(fresh: Path) -> None:
 
 def _grade_all(
     folder: Path,
-    pending: Sequence[tuple[Assignment, submission.HandedIn]],
+    pending: Sequence[_Submission],
     way: _Way,
     jobs: int,
     report: Callable[[Row, int], None],
@@ -236,8 +245,8 @@ def _grade_all(
         try:
             while waiting or running:
                 while waiting and len(running) < max(1, jobs):
-                    assignment, handed_in = waiting.pop()
-                    running[pool.submit(_row, assignment, handed_in, way)] = assignment
+                    asked = waiting.pop()
+                    running[pool.submit(_row, asked, way)] = asked.assignment
                 ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
                     assignment = running.pop(future)
@@ -253,10 +262,11 @@ def _grade_all(
             raise
 
 
-def _row(assignment: Assignment, handed_in: submission.HandedIn, way: _Way) -> tuple[Row, Any]:
+def _row(asked: _Submission, way: _Way) -> tuple[Row, Any]:
     """Grade one submission: its row, and the notebook that was graded. A mistake of ours is a row too, and ends no batch."""
     started = time.monotonic()
-    notebook = None
+    assignment, notebook = asked.assignment, None
+    handed_in = submission.read(asked.student, asked.folder)
     try:
         row, notebook = _graded(assignment, handed_in, way)
     except Exception as trouble:

@@ -22,6 +22,7 @@ from transformer_lite import practice
 from transformer_lite.classroom import testing
 
 LARGEST = 50_000_000
+LONGEST = 2_000  # characters of a text in a verdict: a class may have a name of millions
 
 
 def main(folder: Path, seed: int, exercises: list[str]) -> None:
@@ -53,9 +54,18 @@ def judged(folder: Path, seed: int, exercise: str) -> dict[str, Any] | None:
     if not pickled:
         return {"verdict": None, "passes": None}
     result = practice.judge(exercise, look_alike(folder / f"{exercise}.json"), seed=seed, pickled=pickled)
+    verdict = _shortened(result.to_dict())
     if result.status == "grader_problem":
-        return {"verdict": result.to_dict(), "passes": None}
-    return {"verdict": result.to_dict(), "passes": [part for part in testing.parts(exercise) if testing.passes(result, part)]}
+        return {"verdict": verdict, "passes": None}
+    return {"verdict": verdict, "passes": [part for part in testing.parts(exercise) if testing.passes(result, part)]}
+
+
+def _shortened(thing: Any) -> Any:
+    if isinstance(thing, dict):
+        return {key: _shortened(part) for key, part in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [_shortened(part) for part in thing[:LONGEST]]
+    return thing[:LONGEST] if isinstance(thing, str) else thing
 
 
 def look_alike(path: Path) -> Any:

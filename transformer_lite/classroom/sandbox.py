@@ -124,7 +124,7 @@ def run(
     }
     if trusted:
         (folder / "tmp").mkdir(exist_ok=True)
-    limits = ",".join(map(str, (MEMORY, FILE, PROCESSES if not trusted else 4096, OPEN, int(2 * seconds) + 5)))
+    limits = ",".join(map(str, (MEMORY, FILE, PROCESSES if not trusted else 4096, OPEN, min(int(2 * seconds) + 5, 2**31 - 1))))
     program = [sys.executable, "-P", "-c", LIMITS, limits, module, *arguments]
     walls = [] if trusted else [shutil.which("bwrap") or "bwrap", *_walls(folder, variables), "--"]
     return _ended([*walls, *program], folder, variables, seconds, told)

@@ -403,7 +403,13 @@ def _used(text: str) -> set[str]:
 
 def extra_files(handed_in: HandedIn) -> dict[str, bytes]:
     """What lies beside the notebook and goes into the sandbox with it: modules of the student's, data, answers."""
-    return {name: data for name, data in handed_in.files.items() if not name.endswith(".ipynb") and name != QUESTIONS}
+    ours = (QUESTIONS, "timestamp.txt")  # a folder may be called so
+    tops = {name: name.split("/")[0] for name in handed_in.files}
+    return {
+        name: data
+        for name, data in handed_in.files.items()
+        if tops[name] not in ours and not tops[name].endswith(".ipynb") and not name.endswith(".ipynb")
+    }
 
 
 def answers(handed_in: HandedIn) -> bytes:
