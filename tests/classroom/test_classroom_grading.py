@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -231,7 +232,7 @@ def test_a_submission_that_was_taken_away_leaves_the_rows(course):
 
 
 def test_more_time_for_a_cell_is_more_time_for_the_checker(course, release):
-    slow = submissions.SCORES + "    import time\n    time.sleep(0.4)\n" + submissions.WEIGHTS
+    slow = submissions.SCORES + "    import time\n    time.sleep(0.25)\n" + submissions.WEIGHTS
     hand_in(course, {"slow": Student(as_file(Sheets(release).attention(slow)), FULL, "graded")})
     (row,) = grading.grade(course)
     assert row.status == "timeout" and row.score < FULL
@@ -405,3 +406,35 @@ def test_text_that_no_file_can_hold_ends_no_batch(course, release):
     hand_in(course, {"s": Student(as_file(Sheets(release).attention("    raise ValueError('\\ud800')\n")), LATER, "error")})
     (row,) = grading.grade(course)
     assert (row.score, row.status) == (LATER, "error")
+
+
+def test_whether_a_notebook_is_as_it_was(tmp_path):
+    name = Path("a/b/file")
+    for change in (None, "content", "file", "folder", "gone", "link"):
+        place = tmp_path / str(change)
+        (place / "a" / "b").mkdir(parents=True)
+        (place / name).write_bytes(b"1")
+        match change:
+            case "content":
+                (place / name).write_bytes(b"2")
+            case "file":
+                (place / name).chmod(0)
+            case "folder":
+                (place / "a").chmod(0)
+            case "gone":
+                (place / name).unlink()
+            case "link":
+                (place / "a").rename(place / "c")
+                (place / "a").symlink_to("c")
+        assert grading._as_it_was(place, name, b"1") is (change is None), change
+        (place / "a").chmod(0o700)
+
+
+@pytest.mark.whole_class
+def test_who_takes_away_what_is_graded_is_no_fault_of_ours(course, release):
+    make = Sheets(release)
+    shut = "import os\nfor here, _, files in os.walk('/course', topdown=False):\n    os.chmod(here, 0)"
+    cells = {"deletes": "import shutil\nshutil.rmtree('/course', ignore_errors=True)", "shuts": shut}
+    hand_in(course, {name: Student(as_file(make.with_cell(cell)), 0, "died") for name, cell in cells.items()})
+    assert main(["grade", str(course), "--json"]) == 0
+    assert {row.student: (row.score, row.status) for row in results.rows(course)} == dict.fromkeys(cells, (0, "died"))

@@ -327,7 +327,8 @@ def _run(
         path = there / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    nbformat.write(sheet.notebook, there / f"{assignment.notebook}.ipynb")
+    data = nbformat.writes(sheet.notebook).encode()
+    (there / f"{assignment.notebook}.ipynb").write_bytes(data)
     inside = str(place) if way.trusted else sandbox.INSIDE
     ran = sandbox.run(
         "transformer_lite.classroom.inside",
@@ -339,12 +340,24 @@ def _run(
     )
     said = _last_json(ran.output) or {}
     success = ran.code == 0 and said.get("success") is True
+    # Where nbgrader fails, that is a fault of ours, unless what it was to grade has been taken from it.
+    taken = not success and not _as_it_was(place, there.relative_to(place) / f"{assignment.notebook}.ipynb", data)
     log = said.get("log") if isinstance(said.get("log"), str) else ran.errors[-2000:]
-    ended = {"success": success, "died": said.get("died") is True or ran.code not in (0, None), "log": log}
+    ended = {"success": success, "died": said.get("died") is True or ran.code not in (0, None) or taken, "log": log}
     if ran.code is None:
         ended |= {"timeout": ran.stopped == "time", "died": ran.stopped != "time", "stopped": ran.stopped}
     executed = _left(place, f"autograded/{STUDENT}/{assignment.name}/{assignment.notebook}.ipynb", LARGEST)
     return ended, _cells(executed) if success and executed is not None else {}
+
+
+def _as_it_was(place: Path, name: Path, data: bytes) -> bool:
+    """Whether the file ``name`` still holds ``data``, and can be reached by whoever is not root."""
+    try:
+        ways = [place / way for way in name.parents]
+        shut = any(way.lstat().st_mode & 0o500 != 0o500 for way in ways) or not (place / name).lstat().st_mode & 0o400
+    except OSError:
+        return False
+    return not shut and _left(place, str(name), LARGEST) == data
 
 
 def _left(place: Path, name: str, largest: int) -> bytes | None:
