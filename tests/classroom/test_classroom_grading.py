@@ -232,7 +232,7 @@ def test_a_submission_that_was_taken_away_leaves_the_rows(course):
 
 
 def test_more_time_for_a_cell_is_more_time_for_the_checker(course, release):
-    slow = submissions.SCORES + "    import time\n    time.sleep(0.25)\n" + submissions.WEIGHTS
+    slow = submissions.SCORES + "    import time\n    time.sleep(0.4)\n" + submissions.WEIGHTS
     hand_in(course, {"slow": Student(as_file(Sheets(release).attention(slow)), FULL, "graded")})
     (row,) = grading.grade(course)
     assert row.status == "timeout" and row.score < FULL
