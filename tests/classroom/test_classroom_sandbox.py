@@ -274,3 +274,20 @@ def test_a_folder_is_deleted_whatever_lies_in_it(tmp_path):
         os.mkfifo(folder / "pipe")
     assert not folder.exists()
     assert (kept / "file").read_text() == "x" and kept.stat().st_mode & 0o777 == 0o755
+
+
+def test_what_is_mapped_of_files_is_no_memory(inside):
+    code = """
+import mmap
+with open("library", "wb") as file:
+    file.truncate(150 * 2**20)
+with open("library", "rb") as file:
+    maps = [mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) for _ in range(40)]
+import numpy as np
+try:
+    np.ones(5 * 2**27)
+except MemoryError:
+    print("memory")
+"""
+    ran = inside(code)
+    assert ran.output == "memory\n", ran

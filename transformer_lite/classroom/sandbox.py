@@ -28,6 +28,7 @@ from transformer_lite import content
 INSIDE = "/course"  # where the folder that may be written lies
 HOME = ".transformer_lite"  # in that folder
 MEMORY, FILE, PROCESSES, OPEN = 4 * 2**30, 200 * 2**20, 256, 512
+ADDRESSES = 32 * 2**30  # of libraries, too: those of PyTorch for CUDA take several GB of them, and hardly any memory
 DISK, ENTRIES, DEEPEST = 2**30, 50_000, 3_000  # what the folder may hold: bytes, files and folders, characters of a path
 TEMPORARY = {"/tmp": 2**29, "/run": 2**24, "/dev/shm": 2**28}  # in memory, and gone afterwards: bytes
 # Root, even without privileges, may write these on the machine itself.
@@ -38,8 +39,9 @@ LIMITS = """\
 import ctypes, os, resource, runpy, sys
 if sys.platform.startswith("linux"):  # PR_SET_DUMPABLE: what this starts cannot look into it, nor at its open files
     ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
-memory, size, processes, opened, seconds = map(int, sys.argv.pop(1).split(","))
-for what, most in (("AS", memory), ("FSIZE", size), ("NPROC", processes), ("NOFILE", opened), ("CPU", seconds), ("CORE", 0)):
+addresses, memory, size, processes, opened, seconds = map(int, sys.argv.pop(1).split(","))
+sizes = (("AS", addresses), ("DATA", memory), ("FSIZE", size), ("CORE", 0))
+for what, most in (*sizes, ("NPROC", processes), ("NOFILE", opened), ("CPU", seconds)):
     kind = getattr(resource, "RLIMIT_" + what)
     hard = resource.getrlimit(kind)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -124,7 +126,8 @@ def run(
     }
     if trusted:
         (folder / "tmp").mkdir(exist_ok=True)
-    limits = ",".join(map(str, (MEMORY, FILE, PROCESSES if not trusted else 4096, OPEN, min(int(2 * seconds) + 5, 2**31 - 1))))
+    processes, busy = PROCESSES if not trusted else 4096, min(int(2 * seconds) + 5, 2**31 - 1)
+    limits = ",".join(map(str, (ADDRESSES, MEMORY, FILE, processes, OPEN, busy)))
     program = [sys.executable, "-P", "-c", LIMITS, limits, module, *arguments]
     walls = [] if trusted else [shutil.which("bwrap") or "bwrap", *_walls(folder, variables), "--"]
     return _ended([*walls, *program], folder, variables, seconds, told)
