@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -220,8 +221,9 @@ def test_it_reads_what_it_is_told(tmp_path):
     assert sandbox.run("attempt", [], tmp_path, **asked).output == "b''\n"
 
 
-@pytest.mark.skipif("--size" not in sandbox._options(), reason="this bubblewrap limits no folders in memory")
 def test_folders_in_memory_are_limited(inside):
+    if "--size" not in sandbox._options():
+        pytest.skip("this bubblewrap limits no folders in memory")
     code = """
 import itertools
 for folder in ("/tmp", "/dev/shm", "/run"):
@@ -291,3 +293,23 @@ except MemoryError:
 """
     ran = inside(code)
     assert ran.output == "memory\n", ran
+
+
+def test_an_older_bubblewrap_and_one_in_a_container_will_do(tmp_path, monkeypatch):
+    real = shutil.which("bwrap")
+    older = tmp_path / "bin" / "bwrap"
+    older.parent.mkdir()
+    refuse = 'case " $* " in *--disable-userns*|*--size*) echo "unknown or read-only" >&2; exit 1;; esac'
+    older.write_text(f'#!/bin/sh\n{refuse}\n[ "$1" = --help ] && echo "--tmpfs --proc" && exit 0\nexec {real} "$@"\n')
+    older.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{older.parent}:{os.environ['PATH']}")
+    for forget in (sandbox._options.cache_clear, sandbox.trouble.cache_clear):
+        forget()
+    try:
+        assert sandbox.trouble() is None
+        assert not {"--disable-userns", "--size"} & sandbox._options()
+    finally:
+        monkeypatch.undo()
+        sandbox._options.cache_clear()
+        sandbox.trouble.cache_clear()
+    assert sandbox.trouble() is None

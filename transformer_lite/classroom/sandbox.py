@@ -191,9 +191,14 @@ def _walls(folder: Path | None, variables: Mapping[str, str]) -> list[str]:
 
 @cache
 def _options() -> frozenset[str]:
-    """Options that this machine's bubblewrap has; older ones lack some."""
-    told = subprocess.run([shutil.which("bwrap") or "bwrap", "--help"], capture_output=True, text=True, timeout=30)
-    return frozenset(word for word in (told.stdout + told.stderr).split() if word.startswith("--"))
+    """Options that bubblewrap has on this machine: older ones lack some, and in many containers one of them does not work."""
+    program = shutil.which("bwrap") or "bwrap"
+    told = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=30)
+    there = {word for word in (told.stdout + told.stderr).split() if word.startswith("--")}
+    walls = ["--unshare-user", "--disable-userns", "--ro-bind", "/", "/", "--proc", "/proc"]
+    if subprocess.run([program, *walls, "--", sys.executable, "-V"], capture_output=True, timeout=30).returncode:
+        there.discard("--disable-userns")
+    return frozenset(there)
 
 
 @cache
