@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import transformer_lite
 from transformer_lite.classroom import sandbox
 
 pytestmark = pytest.mark.usefixtures("walls")
@@ -31,7 +32,7 @@ def test_it_reads_python_and_the_course_and_nothing_else_of_the_machine(inside, 
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
     home = Path.home()
-    paths = (str(secret), str(home), "/etc/passwd", "/etc/shadow", "/root/.bashrc", "/home")
+    paths = (str(secret), str(home), "/etc/passwd", "/etc/shadow", str(home / ".bashrc"), "/home")
     code = f"""
 import json, os
 from transformer_lite import content, equations, practice
@@ -184,9 +185,10 @@ def test_it_says_why_there_is_none(monkeypatch):
 
 
 def test_the_machine_itself_cannot_be_changed_even_by_root(inside):
-    code = """
+    beside = str(Path(transformer_lite.__file__).parents[2] / "new")
+    code = f"""
 import ctypes, os
-for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/new", "/dev/new", "/work/new"):
+for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/new", "/dev/new", {beside!r}):
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT))
         print("open:", path)

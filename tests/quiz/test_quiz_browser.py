@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from keyboard_support import focused, press, tab_to
 from test_quiz_text import PAYLOAD, attacked
 
 import transformer_lite.quiz
@@ -92,27 +93,6 @@ def show(browser):
     yield start
     for context in contexts:
         context.close()
-
-
-def focused(page):
-    """The focused element as a screen reader would call it: its label or text."""
-    return page.evaluate(
-        """() => { const e = document.activeElement;
-             return (e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText || '').trim(); }"""
-    )
-
-
-def tab_to(page, text, limit=25):
-    for _ in range(limit):
-        page.keyboard.press("Tab")
-        if text in focused(page):
-            return
-    raise AssertionError(f"Tab never reached {text!r}")
-
-
-def press(page, *keys):
-    for key in keys:
-        page.keyboard.press(key)
 
 
 def verdict(page, text):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transformer_lite.course.files import replace
+from transformer_lite.course.files import locked, ordinary, replace
 
 SCHEMA = 1
 LARGEST_FILE = 1_000_000  # bytes
@@ -42,7 +41,7 @@ def written(source: Path | str | bytes) -> Written:
     unprintable) is left out; the others stay.
     """
     try:
-        data = source if isinstance(source, bytes) else _bytes(Path(source))
+        data = source if isinstance(source, bytes) else ordinary(Path(source), LARGEST_FILE)
     except FileNotFoundError:
         return Written({}, "no_answers")
     except (OSError, ValueError):  # ValueError: a path that no system has
@@ -99,15 +98,6 @@ def _short(text: str) -> bool:
     return len(text) <= LONGEST and "".join(text.split()).isprintable()
 
 
-def _bytes(path: Path) -> bytes:
-    """The start of an ordinary file, one byte more than is allowed at most; a link is not followed, a pipe not waited for."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("not an ordinary file")
-        return file.read(LARGEST_FILE + 1)
-
-
 def _set_aside(path: Path) -> None:
     number = 1
     while os.path.lexists(kept := path.with_name(f"{path.stem}.kept-{number}{path.suffix}")):
@@ -127,23 +117,9 @@ def _alone(path: Path) -> Iterator[None]:
         return
     try:
         deadline = time.monotonic() + PATIENCE
-        while not _locked(handle) and time.monotonic() < deadline:
+        while not locked(handle) and time.monotonic() < deadline:
             time.sleep(0.02)
         yield
     finally:
         os.close(handle)  # which unlocks
 
-
-def _locked(handle: int) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

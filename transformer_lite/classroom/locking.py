@@ -9,6 +9,7 @@ from pathlib import Path
 
 from transformer_lite.classroom import results
 from transformer_lite.classroom.assigning import ClassroomError
+from transformer_lite.course.files import locked
 from transformer_lite.language import message
 
 LOCK = ".lock"  # in the folder of manifests; it stays, and holds nothing
@@ -27,23 +28,9 @@ def alone(folder: Path) -> Iterator[None]:
     except OSError as trouble:
         raise ClassroomError(message("classroom.assign.no_folder", folder=folder, reason=trouble.strerror)) from trouble
     try:
-        if not _locked(handle):
+        if not locked(handle):
             raise ClassroomError(message("classroom.at_work", folder=folder))
         yield
     finally:
         os.close(handle)
 
-
-def _locked(handle: int) -> bool:
-    """Whether the lock is ours; also where there are no locks (Windows, some network folders)."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -23,6 +23,7 @@ import nbformat
 
 from transformer_lite.classroom.assigning import ANSWERS, BEGIN_HIDDEN, QUESTIONS, exercise_in
 from transformer_lite.classroom.results import Note
+from transformer_lite.course.files import ordinary
 
 LARGEST_NOTEBOOK, LARGEST_FILE, LARGEST, MOST_FILES = 20_000_000, 2_000_000, 20_000_000, 100
 HIDDEN = re.compile(r"^(\.|__pycache__$|~\$)")
@@ -131,9 +132,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
 def contents(path: Path, largest: int) -> bytes | None:
     """Up to ``largest`` bytes of a file and one more; None if it cannot be opened, or is a link or no file."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(handle, "rb") as file:
-            return file.read(largest + 1) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+        return ordinary(path, largest)
     except OSError:
         return None
 

@@ -64,7 +64,7 @@ def test(exercise_id: str, function: Any, part: str = FORM) -> None:
     """
     own = source.own_function(function)
     folder = os.environ.get(HANDED)
-    result = _in_grading(Path(folder), exercise_id, own) if folder else _judged(exercise_id, own)
+    result = _in_grading(Path(folder), exercise_id, own) if folder else practice.judge(exercise_id, own, seed=SEED)
     if not passes(result, part):
         raise AssertionError(result.text(current()) if part == FORM else f"{exercise_id}: {part}")
 
@@ -73,7 +73,6 @@ test.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
 _tested: dict[str, tuple[Any, practice.CheckResult]] = {}  # in a grading: what was tested last, and the verdict
-_latest: dict[str, tuple[bytes, practice.CheckResult]] = {}  # the tests of an exercise follow one another
 
 
 def _in_grading(folder: Path, exercise_id: str, function: Any) -> practice.CheckResult:
@@ -88,21 +87,9 @@ def _in_grading(folder: Path, exercise_id: str, function: Any) -> practice.Check
         if passes(result, FORM):
             return result
     hand_on(folder, exercise_id, function)
-    result = _judged(exercise_id, function)
+    result = practice.judge(exercise_id, function, seed=SEED)
     _tested[exercise_id] = function, result
     return result
-
-
-def _judged(exercise_id: str, function: Any) -> practice.CheckResult:
-    """The verdict, the one of before if nothing of the function has changed."""
-    try:
-        now = guard.dumps(function)
-    except guard.NotInWorker:
-        return practice.judge(exercise_id, function, seed=SEED)
-    before = _latest.get(exercise_id)
-    if before is None or before[0] != now:
-        before = _latest[exercise_id] = now, practice.judge(exercise_id, function, seed=SEED)
-    return before[1]
 
 
 def _beside() -> list[ModuleType]:
